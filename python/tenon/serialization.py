@@ -56,8 +56,9 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
     host memory, and the name of its device, that returns the storage to use, or None for that device. Raises RuntimeError for
     a device that is not there, and TypeError for any other `map_location`.
 
-    Nothing in a file is executed: it holds tensors and plain values only, so that weights_only=False changes nothing. What a file
-    makes is bounded by its size. `mmap` is for safetensors and PyTorch's checkpoints, as `tenon.safetensors.load_file` has it.
+    Nothing in a file is executed: it holds tensors and plain values only, so that weights_only=False changes nothing. Memory is
+    bounded by the size of the file and of the objects that it spells out (docs/weights.md). `mmap` is for safetensors and
+    PyTorch's checkpoints, as `tenon.safetensors.load_file` has it.
     """
     if map_location is not None and not isinstance(map_location, (str, _C.device, dict)) and not callable(map_location):
         raise TypeError(

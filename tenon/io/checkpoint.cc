@@ -82,7 +82,7 @@ Checkpoint read_pytorch(const Input& input, const ReadOptions& options) {
   const std::string name = folder + std::string(kPickle);
   const Zip::Entry& entry = *zip.find(name);
   const Input::Text pickle = zip.text(name, entry);
-  Pickled pickled(input, pickle.view(), entry.offset);
+  Pickled pickled(input, CheckpointObjects::Writer::PyTorch, pickle.view(), entry.offset);
   Value value = pickled.value(read_storages(zip, folder, pickled.storages()), options.place);
   return {std::move(value), pickled.is_circular(), input.size()};
 }
@@ -108,7 +108,7 @@ std::vector<Storage> copy_storages(std::span<const CheckpointObjects::Stored> st
 /// The value of a pickle that Tenon wrote, whose tensors are in it.
 Checkpoint read_own_pickle(const Input& input, const ReadOptions& options, uint64_t start,
                            std::string_view pickle, bool may_go_on = false) {
-  Pickled pickled(input, pickle, start, may_go_on);
+  Pickled pickled(input, CheckpointObjects::Writer::Tenon, pickle, start, may_go_on);
   for (const auto& storage : pickled.storages())
     if (storage.bytes.size() != storage.nbytes)
       input.refuse(start, fmt::format("the storage '{}' of a tensor is not in the file", shown(storage.key)));

@@ -178,6 +178,12 @@ Node* CheckpointObjects::named(Nodes& nodes, std::string_view name) {
   refuse(fmt::format("it names {}{}", shown(name), kAdvice));
 }
 
+Node* CheckpointObjects::frozenset(Nodes& nodes, Node::List elements) {
+  if (writer_ == Writer::PyTorch)
+    refuse("it holds a frozenset, as no checkpoint of PyTorch does; save a set");
+  return add(nodes, Kind::Set, std::move(elements), true);
+}
+
 Node* CheckpointObjects::persistent(Nodes& nodes, const Node& id) {
   static const std::string kName = "a storage";
   if (id.kind != Kind::Tuple || !id.is_plain()) refuse("a stored object has no tuple as its identifier");

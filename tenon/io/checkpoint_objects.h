@@ -30,10 +30,14 @@ class CheckpointObjects final : public Objects {
     std::string_view absent = {};    ///< A dtype that Tenon does not have; the tensor cannot be read.
   };
 
-  explicit CheckpointObjects(uint64_t pickle_bytes) : allowance_(pickle_bytes) {}
+  enum class Writer : uint8_t { PyTorch, Tenon };
+
+  CheckpointObjects(Writer writer, uint64_t pickle_bytes) : writer_(writer), allowance_(pickle_bytes) {}
 
   Node* named(Nodes& nodes, std::string_view name) override;
   Node* call(Nodes& nodes, std::string_view function, const Node::List& arguments) override;
+  /// Refused in PyTorch's files, as torch.load(weights_only=True) refuses them.
+  Node* frozenset(Nodes& nodes, Node::List elements) override;
   Node* persistent(Nodes& nodes, const Node& id) override;
 
   /// Counts what else is copied out of the pickle. Throws PickleError.
@@ -50,6 +54,7 @@ class CheckpointObjects final : public Objects {
   /// A list that a call copies.
   Node::List copy_of(const Node::List& list);
 
+  const Writer writer_;
   Allowance allowance_;
   std::vector<Stored> storages_;
   std::unordered_map<std::string, size_t> numbers_;  // of storages by key

@@ -34,9 +34,10 @@ struct Node {
   Value::Kind kind = Value::Kind::None;
   /// How Python calls it: of a dict OrderedDict, of a set frozenset, of a tuple Size, of a tensor Parameter,
   /// of bytes bytearray.
-  bool special = false;
-  bool counts = false;         ///< Of a dict: a Counter.
-  bool reached = false;        ///< Part of the value that was read.
+  bool special : 1 = false;
+  bool counts : 1 = false;     ///< Of a dict: a Counter.
+  bool reached : 1 = false;    ///< Part of the value that was read.
+  uint16_t depth = 0;          ///< Of a tuple or frozenset: how deep those nest, itself included.
   uint32_t number = 0;         ///< In Nodes::all.
   Node* attributes = nullptr;  ///< Of a tensor or an OrderedDict in Python: a dict, or null.
   std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string_view, Tensor, DType,

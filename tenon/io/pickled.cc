@@ -72,8 +72,9 @@ class Copies {
 
 }  // namespace
 
-Pickled::Pickled(const Input& input, std::string_view pickle, uint64_t offset, bool may_go_on)
-    : input_(input), pickle_(pickle), offset_(offset), objects_(pickle.size()) {
+Pickled::Pickled(const Input& input, CheckpointObjects::Writer writer, std::string_view pickle,
+                 uint64_t offset, bool may_go_on)
+    : input_(input), pickle_(pickle), offset_(offset), objects_(writer, pickle.size()) {
   try {
     root_ = unpickle(pickle, size_, *nodes_, objects_);
     if (!may_go_on && size_ != pickle.size()) refuse_pickle("bytes follow its end");

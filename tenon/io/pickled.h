@@ -16,7 +16,8 @@ class Pickled {
   /// Reads the pickle at `offset` of the input, which bytes may follow if `may_go_on`. Throws Error{Value}
   /// for one that is damaged or holds what no checkpoint does, and for a tensor of a dtype that Tenon does
   /// not have.
-  Pickled(const Input& input, std::string_view pickle, uint64_t offset, bool may_go_on = false);
+  Pickled(const Input& input, CheckpointObjects::Writer writer, std::string_view pickle, uint64_t offset,
+          bool may_go_on = false);
 
   const std::vector<CheckpointObjects::Stored>& storages() const noexcept { return objects_.storages(); }
   /// The value, over these storages. The pickle is no longer used then.

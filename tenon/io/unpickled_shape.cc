@@ -12,7 +12,6 @@ namespace {
 
 using Kind = Value::Kind;
 
-constexpr uint32_t kMostDepth = 1000;
 // Steps of hashing all keys: some for each node, and many where there are few.
 constexpr uint64_t kStepsPerNode = 64, kLeastSteps = uint64_t{1} << 22;
 constexpr uint64_t kEndless = uint64_t{1} << 60;
@@ -66,11 +65,11 @@ class Check {
   Summary& summary(const Node& node) { return summaries_[node.number]; }
 
   void enter(Node* node) {
-    if (!node->is_plain()) refuse_pickle(fmt::format("{} stands where a value is expected", name_of(*node)));
+    if (!node->is_plain()) refuse_as_value(*node);
     node->reached = true;
     Summary& known = summary(*node);
     if (path_.size() + std::max(known.height, uint32_t{1}) > kMostDepth && is_container(*node))
-      refuse_pickle(fmt::format("its values nest more than {} deep", kMostDepth));
+      refuse_depth();
     if (known.is_open) {
       nodes_.is_circular = true;
     } else if (known.height == 0) {
@@ -83,6 +82,13 @@ class Check {
         if (node->kind == Kind::LargeInt) known.steps += node->text().size() / 8;
       }
     }
+  }
+
+  [[noreturn]] static void refuse_as_value(const Node& node) {
+    refuse_pickle(fmt::format("it holds {} as a value; save {}", name_of(node),
+                              std::holds_alternative<StoredBytes>(node.value)
+                                  ? "a tensor over the storage instead"
+                                  : "tensors, numbers and text without types and functions"));
   }
 
   void leave() {
@@ -128,7 +134,7 @@ class Check {
     for (size_t i = 0; i < elements.size(); i += stride) {
       const Summary& key = summary(*elements[i]);
       if (!can_be_key(*elements[i]))
-        refuse_pickle(fmt::format("{} stands where a key is expected{}", name_of(*elements[i]),
+        refuse_pickle(fmt::format("it holds {} as a key{}, which cannot be hashed", name_of(*elements[i]),
                                   elements[i]->kind == Kind::Tuple ? ", with a list or dict inside" : ""));
       if (key.steps > steps_left_)
         refuse_pickle("its keys take too many steps to hash: they hold one tuple or number many times over");
@@ -156,6 +162,8 @@ std::string name_of(const Node& node) {
   if (!node.is_plain()) return "a storage";
   return Value(nullptr, &node).kind_name();
 }
+
+void refuse_depth() { refuse_pickle(fmt::format("its values nest more than {} deep", kMostDepth)); }
 
 void check_shape(Node* root, Nodes& nodes) { Check(nodes).run(root); }
 

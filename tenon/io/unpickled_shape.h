@@ -2,11 +2,15 @@
 // show, and what takes them without end. Of this room alone.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "tenon/io/node.h"
 
 namespace tenon::io {
+
+constexpr uint32_t kMostDepth = 1000;
+[[noreturn]] void refuse_depth();
 
 /// "a list", "the name torch.FloatStorage": for error messages.
 std::string name_of(const Node& node);

@@ -69,6 +69,14 @@ class Machine {
     }
     push(Kind::Text, text);
   }
+  /// Of a tuple or frozenset, whose elements are whole: what nests too deep is refused before more is made.
+  void push_nested(Node* node) {
+    for (const Node* element : node->list())
+      node->depth = std::max(node->depth, static_cast<uint16_t>(element->depth + 1));
+    if (node->depth > kMostDepth) refuse_depth();
+    push(node);
+  }
+  void push_tuple(Node::List elements) { push_nested(add(nodes_, Kind::Tuple, std::move(elements))); }
   /// Small numbers are the most frequent values; one node serves all that are equal.
   void push_byte(uint8_t value) {
     Node*& node = bytes_[value];
@@ -249,13 +257,13 @@ void Machine::step(unsigned char opcode) {
       return append(Kind::List, "a list", values);
     }
     case ')':
-      return push(Kind::Tuple, Node::List());
+      return push_tuple({});
     case 't':
-      return push(Kind::Tuple, pop_mark());
+      return push_tuple(pop_mark());
     case 0x85:
     case 0x86:
     case 0x87:
-      return push(Kind::Tuple, pop_several(opcode - 0x84));
+      return push_tuple(pop_several(opcode - 0x84));
     case '}':
       return push(Kind::Dict, Node::List());
     case 'd': {
@@ -278,7 +286,7 @@ void Machine::step(unsigned char opcode) {
       return append(Kind::Set, "a set", values);
     }
     case 0x91:  // FROZENSET
-      return push(Kind::Set, pop_mark(), true);
+      return push_nested(objects_.frozenset(nodes_, pop_mark()));
 
     case 'h':
       return recall(number(1));

@@ -41,6 +41,8 @@ class Objects {
   virtual Node* named(Nodes& nodes, std::string_view name) = 0;
   /// A call of what `named` returned.
   virtual Node* call(Nodes& nodes, std::string_view function, const Node::List& arguments) = 0;
+  /// An opcode that protocol 4 has for frozensets.
+  virtual Node* frozenset(Nodes& nodes, Node::List elements) = 0;
   /// What a pickle keeps outside itself.
   virtual Node* persistent(Nodes& nodes, const Node& id) = 0;
 };

@@ -1,5 +1,6 @@
 """Files that are made to do harm: load changes nothing but what it returns, and makes no more than the file's size allows."""
 
+import collections
 import errno
 import importlib.util
 import io
@@ -59,10 +60,10 @@ HARM = {
     "uninitialised memory": (TENSOR + b"K\x10\x85R", "it calls Tensor"),
     "a new tensor": (TENSOR + b"K\x10\x85\x81", "it calls Tensor"),
     "a parameter of nothing": (name("tenon.nn.parameter", "Parameter") + b")R", "it calls Parameter"),
-    "a type as a value": (TENSOR, "the name Tensor stands where a value is expected"),
+    "a type as a value": (TENSOR, "it holds the name Tensor as a value; save tensors, numbers and text without types and functions"),
     "a call of a value": (b"K\1)R", "it calls an int"),
     "a storage that is not there": (
-        b"(" + text("storage") + name("torch", "FloatStorage") + text("") + text("cpu") + b"J\0\0\1\0tQ", "a storage stands where a value is expected"),
+        b"(" + text("storage") + name("torch", "FloatStorage") + text("") + text("cpu") + b"J\0\0\1\0tQ", "it holds a storage as a value; save a tensor over the storage instead"),
     "os.system": (name("os", "system") + text("true") + b"\x85R", "it names os.system"),
     "builtins.eval": (name("builtins", "eval") + text("1") + b"\x85R", "it names builtins.eval"),
     "builtins.getattr": (name("builtins", "getattr"), "it names builtins.getattr"),
@@ -76,13 +77,13 @@ HARM = {
     "a text in ASCII": (b"S'x'\n", "opcode 0x53"),
     "a name that is not UTF-8": (b"c\xff\n\xfe\n", r"it names \?.\?"),
     "a text that is not UTF-8": (b"X\2\0\0\0\xc3\x28", "a text is not UTF-8"),
-    "a key that is a list in a tuple": (b"}]\x85Ns", "a tuple stands where a key is expected, with a list or dict inside"),
-    "a set that is its own element": (b"\x8fq\0(h\0\x90", "a set stands where a key is expected"),
-    "a set with a tuple of itself": (b"\x8fq\0(h\0\x85\x90", "a tuple stands where a key is expected"),
-    "a dict that is its own key": (b"}q\0h\0Ns", "a dict stands where a key is expected"),
-    "a dict with its own key in a list's tuple": (b"]q\0}h\0\x85Nsa", "a tuple stands where a key is expected"),
-    "a key that is a bytearray": (b"}\x96\1\0\0\0\0\0\0\0xNs", "bytes stands where a key is expected"),
-    "an element that is a set": (b"\x8f(\x8f\x90", "a set stands where a key is expected"),
+    "a key that is a list in a tuple": (b"}]\x85Ns", "it holds a tuple as a key, with a list or dict inside, which cannot be hashed"),
+    "a set that is its own element": (b"\x8fq\0(h\0\x90", "it holds a set as a key, which cannot be hashed"),
+    "a set with a tuple of itself": (b"\x8fq\0(h\0\x85\x90", "it holds a tuple as a key, with a list or dict inside, which cannot be hashed"),
+    "a dict that is its own key": (b"}q\0h\0Ns", "it holds a dict as a key, which cannot be hashed"),
+    "a dict with its own key in a list's tuple": (b"]q\0}h\0\x85Nsa", "it holds a tuple as a key, with a list or dict inside, which cannot be hashed"),
+    "a key that is a bytearray": (b"}\x96\1\0\0\0\0\0\0\0xNs", "it holds bytes as a key, which cannot be hashed"),
+    "an element that is a set": (b"\x8f(\x8f\x90", "it holds a set as a key, which cannot be hashed"),
     "an attribute without a text": (built(rebuilt(b"C\x08" + bytes(8)), b"}K\1K\2s"), "an attribute's name is an int, and no text"),
     "integers that require grad": (REBUILD + b"(" + TENSOR + b"C\x08" + bytes(8) + b"K\1\x85" + name("tenon", "int64") + b"\x88tR", "a tensor of int64 requires grad"),
     "a tensor of fewer bytes": (rebuilt(b"C\4" + bytes(4)), r"a tensor of shape \[2\] and dtype float32 does not take 4 bytes"),
@@ -172,7 +173,7 @@ BOMBS = {
 }  # fmt: skip
 
 # Of these, each byte is a value of its own, which takes memory as such.
-SPELLED_OUT = {"deep tuples": 128, "deep lists": 128}
+SPELLED_OUT = {"deep lists": 128}
 
 PROGRAM = """
 import json, resource, sys
@@ -211,6 +212,50 @@ def test_what_a_file_makes_is_bounded_by_its_size(tmp_path, wrapping, what):
     data = WRAPPINGS[wrapping](b"\x80\4" + BOMBS[what] + b".")
     said, growth = growth_of(tmp_path, data)
     assert growth <= (64 << 20) + SPELLED_OUT.get(what, 2) * len(data), (growth, said)
+
+
+# Values of a byte or some: as many as a pickle has bytes. What load returns of them takes what Python's objects take.
+SHORT = {"lists": (b"]", [], 3_000_000), "dicts": (b"}", {}, 1_000_000), "sets": (b"\x8f", set(), 1_000_000), "pairs": (b"NN\x86", (None, None), 1_000_000)}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SHORT)
+def test_values_take_their_objects_and_a_hundred_bytes(tmp_path, what):
+    spelled, value, count = SHORT[what]
+    data = files.sealed(b"\x80\4](" + spelled * count + b"e.")
+    said, growth = growth_of(tmp_path, data)
+    assert said == "" and growth <= (64 << 20) + 2 * len(data) + count * (100 + sys.getsizeof(value)), growth
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+def test_tuples_that_nest_too_deep_are_refused_where_they_do(wrapping):
+    """Before the rest of them is made: the message has the place of the tuple that is one too deep."""
+    start = WRAPPINGS[wrapping](b"\x80\4)" + b"\x85" * 5000 + b".")
+    at = start.index(b"\x85" * 5000) + 1000
+    with pytest.raises(ValueError, match=f"^load: the file: at byte {at}: the pickle cannot be read: its values nest more than 1000 deep$"):
+        tenon.load(io.BytesIO(start))
+    deep = WRAPPINGS[wrapping](b"\x80\4)" + b"\x85" * 999 + b".")
+    assert tenon.load(io.BytesIO(deep)) != ()
+
+
+@pytest.mark.parametrize("name_of_type", ["OrderedDict", "Counter"])
+def test_attributes_that_would_hide_those_of_a_type_are_refused(name_of_type):
+    def of(attribute):
+        return files.archive(b"\x80\4" + built(name("collections", name_of_type) + b")R", b"}" + text(attribute) + b"K\5s") + b".")
+
+    assert vars(tenon.load(io.BytesIO(of("_metadata")))) == {"_metadata": 5}
+    for attribute in ("keys", "items", "update", "__class__"):
+        with pytest.raises(ValueError, match=rf"^load: the file: an attribute of a \S*{name_of_type} is called '{attribute}', which would hide one of its type; save it without"):
+            tenon.load(io.BytesIO(of(attribute)))
+
+
+def test_save_refuses_attributes_that_load_refuses(tmp_path):
+    value = collections.OrderedDict(a=1)
+    value.note = 5
+    tenon.save([value], tmp_path / "x")
+    assert vars(tenon.load(tmp_path / "x")[0]) == {"note": 5}
+    value.keys = 5
+    with pytest.raises(ValueError, match=r"^save: the attribute 'keys' of an OrderedDict, at \[0\], hides OrderedDict.keys, and load refuses that; delete the attribute$"):
+        tenon.save([value], tmp_path / "x")
 
 
 def header(text):

@@ -196,6 +196,14 @@ class Objects {
   void set_attributes(const io::Node& node, PyObject* object) {
     if (!node.attributes || node.attributes->list().empty()) return;
     const Ref attributes(of(*node.attributes));
+    if (node.kind == Kind::Dict) {
+      const std::string name = hiding_attribute(object, attributes.get());
+      TENON_CHECK(
+          name.empty(), Value,
+          fmt::format("an attribute of a {} is called '{}', which would hide one of its type; save it "
+                      "without that attribute",
+                      Py_TYPE(object)->tp_name, name));
+    }
     const Ref own(checked(PyObject_GetAttrString(object, "__dict__")));
     if (PyDict_Update(own.get(), attributes.get()) < 0) throw PythonError();
   }
@@ -232,7 +240,7 @@ io::StreamReader reader_of(PyObject* file) {
     TENON_CHECK(given.get() != Py_None, Runtime,
                 "load: f.read() returned None: the file does not wait for its bytes; load one that does");
     TENON_CHECK(PyObject_CheckBuffer(given.get()), Type,
-                fmt::format("load: f.read() must return bytes, got {}; open the file in binary mode, 'rb'",
+                fmt::format("load: f.read() must return bytes, got {}; load a file that is open as bytes",
                             Py_TYPE(given.get())->tp_name));
     try {
       const Buffer buffer(given.get());

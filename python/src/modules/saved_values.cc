@@ -204,6 +204,12 @@ class Nodes {
       add_item(*out, PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
     }
     const Ref attributes(checked(PyObject_GetAttrString(o, "__dict__")));
+    const Ref empty(checked(PyObject_CallNoArgs(type_of("collections", "OrderedDict", ordered_))));
+    const std::string hiding = hiding_attribute(empty.get(), attributes.get());
+    TENON_CHECK(hiding.empty(), Value,
+                fmt::format("save: the attribute '{0}' of an OrderedDict{1} hides OrderedDict.{0}, and load "
+                            "refuses that; delete the attribute",
+                            hiding, path_.empty() ? "" : fmt::format(", at {},", place())));
     set_attributes(*out, attributes.get());
     return out;
   }

@@ -21,6 +21,17 @@ std::string path_argument(const char* function, PyObject* o) {
   return text;
 }
 
+std::string hiding_attribute(PyObject* object, PyObject* attributes) {
+  PyObject* name;
+  for (Py_ssize_t at = 0; PyDict_Next(attributes, &at, &name, nullptr);)
+    if (PyObject_HasAttr(object, name)) {
+      const char* const text = PyUnicode_AsUTF8(name);
+      if (!text) throw PythonError();
+      return text;
+    }
+  return {};
+}
+
 namespace {
 
 constexpr const char* kFileName = "tenon.safetensors.File";

@@ -30,6 +30,10 @@ class Buffer {
 /// What os.fsencode returned. Errors name the function of the package.
 std::string path_argument(const char* function, PyObject* o);
 
+/// The first of `attributes` that would hide an attribute of the type of `object`, which has none of its own;
+/// empty if there is none.
+std::string hiding_attribute(PyObject* object, PyObject* attributes);
+
 /// load(path or file, name, place or None, mmap): the value, and how many bytes of the file were read behind
 /// it.
 PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*);

@@ -18,6 +18,7 @@ import enum
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -169,7 +170,7 @@ class Tensor:
 
     def set_uid(self, uid: int) -> Tensor:
         """A number of the user's, an IntEnum too, that no other tensor of the graph has."""
-        return self._set("uid", int(uid))
+        return self._set("uid", _uid(uid, "set_uid: uid is an int"))
 
     def set_name(self, name: str) -> Tensor:
         return self._set("name", name)
@@ -251,10 +252,10 @@ def _as_tensor(value: Any, what: Callable[[], str]) -> Any:
         ) from None
 
 
-def _uid_of(key: Any) -> int:
-    if isinstance(key, int) and not isinstance(key, bool):
-        return int(key)
-    raise TypeError(f"execute: a key of a variant pack is a tensor of the graph or its UID, not {key!r}")
+def _uid(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what}, not {value!r}")
+    return operator.index(value)
 
 
 def _number(what: str, value: Any) -> Any:
@@ -304,7 +305,7 @@ class pygraph:
         uid: int | None = None,
     ) -> Tensor:
         """An input: an address is passed to `execute` for it; where `is_pass_by_value`, that of one number of the host."""
-        uid = None if uid is None else int(uid)
+        uid = None if uid is None else _uid(uid, "tensor: uid is an int or None")
         return Tensor(self, _builder.tensor(self._graph, name, dim, stride, data_type, uid, is_virtual, is_pass_by_value))
 
     def tensor_like(self, like: Any, name: str = "") -> Tensor:
@@ -461,7 +462,7 @@ class pygraph:
             raise TypeError(f"execute: a variant pack maps tensors of the graph or UIDs, and is no {type(variant_pack).__name__}")
         pack: dict[int, Any] = {}
         for key, value in variant_pack.items():
-            uid = key.get_uid() if isinstance(key, Tensor) else _uid_of(key)
+            uid = key.get_uid() if isinstance(key, Tensor) else _uid(key, "execute: a key of a variant pack is a tensor of the graph or its UID")
             if type(value) is not _C.Tensor:
                 value = _as_tensor(value, functools.partial(self._value_for, uid))
             pack[uid] = value

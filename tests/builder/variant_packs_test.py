@@ -87,3 +87,46 @@ def test_addresses_are_aligned_to_elements(exp):
     odd = np.zeros(13, np.uint8)[1:].view(np.float32)
     with pytest.raises(ValueError, match=r"execute: the value for UID 7 \('x'\) cannot be shared: .* not aligned"):
         g.execute({x: odd, y: out})
+
+
+def test_addresses_of_execute_with_ptrs(exp):
+    g, *_ = exp
+    for value in (None, 1.5, "text", True, X, [1]):
+        with pytest.raises(TypeError, match="execute: the address of UID 9 is a .*, expected an address"):
+            g._execute_with_ptrs([X.data_ptr(), value])
+    for value in (-8, 2**64):
+        with pytest.raises(ValueError, match="execute: the address of UID 9 is an int that is no address: negative, or beyond 64 bits"):
+            g._execute_with_ptrs([X.data_ptr(), value])
+    for value in (None, 5, "text"):
+        with pytest.raises(TypeError, match="argument 'ptrs' must be a list of addresses, not"):
+            g._execute_with_ptrs(value)
+
+
+def test_a_workspace_is_memory_that_may_be_written():
+    g = pygraph()
+    x = g.tensor(dim=[16, 16], data_type=tenon.float32)
+    y = g.matmul(g.matmul(x, x), x).set_output(True)
+    g.build()
+    data, out, size = tenon.ones(16, 16), tenon.zeros(16, 16), g.get_workspace_size()
+    assert size > 0
+    room = np.zeros(size + 64, np.uint8)
+    room = room[-room.ctypes.data % 64 :][:size]
+    room.flags.writeable = False
+    with pytest.raises(RuntimeError, match="execute: the workspace is read-only, and the plan writes it"):
+        g.execute({x: data, y: out}, room)
+    assert not room.any() and not out.any()
+    for value in (1.5, "text", [1], True):
+        with pytest.raises(TypeError, match="execute: the workspace is a .*, expected an address"):
+            g._execute_with_ptrs([data.data_ptr(), out.data_ptr()], value)
+
+
+def test_what_is_no_tensor_and_no_uid():
+    for value in (5, None, [1.0], 1.5):
+        with pytest.raises(TypeError, match="tensor_like"):
+            pygraph().tensor_like(value)
+    for value in (1.5, True, "text"):
+        with pytest.raises(TypeError, match="uid"):
+            pygraph().tensor(dim=[2], uid=value)
+        with pytest.raises(TypeError, match="uid"):
+            pygraph().tensor(dim=[2]).set_uid(value)
+    assert pygraph().tensor(dim=[2], uid=np.int64(6)).get_uid() == 6

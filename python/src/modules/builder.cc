@@ -1,6 +1,7 @@
 // tenon._C._builder: graphs that are written down, for tenon.graph. Tensors of a graph are numbers here, in
 // the order in which they were made.
 #include <memory>
+#include <string>
 
 #include "python/src/call/parser.h"
 #include "python/src/call/python_value.h"
@@ -19,6 +20,7 @@ namespace {
 
 using builder::Graph;
 using builder::TensorAttributes;
+using namespace std::string_literals;
 
 // Arguments, as the wrapper in tenon/graph.py passes them; what users passed wrongly is refused here.
 
@@ -100,6 +102,7 @@ TENON_BUILDER_FUNCTION(tensor_like) {
   return guarded([&] {
     check_count("tensor_like", n, 3);
     Graph& g = graph_of(args[0]);
+    if (!is_tensor(args[1])) wrong_type("tensor_like", "like", "a tensor or an array", args[1]);
     return number_of(g, g.tensor_like(tensor_of(args[1]), text_of(args[2])));
   });
 }
@@ -356,10 +359,17 @@ TENON_BUILDER_FUNCTION(name_of_tensor) {
   });
 }
 
-Address address_of(PyObject* o) {
+/// `what()` names it for a message.
+template <class F>
+Address address_of(PyObject* o, F&& what) {
+  if (!PyLong_Check(o) || PyBool_Check(o))
+    throw_error(ErrorKind::Type,
+                "execute: " + what() + " is a " + Py_TYPE(o)->tp_name + ", expected an address");
   const unsigned long long address = PyLong_AsUnsignedLongLong(o);
-  if (PyErr_Occurred()) throw PythonError();
-  return address;
+  if (!PyErr_Occurred()) return address;
+  PyErr_Clear();
+  throw_error(ErrorKind::Value,
+              "execute: " + what() + " is an int that is no address: negative, or beyond 64 bits");
 }
 
 /// Of a call's handle, (device, id of the stream or None); else the graph's.
@@ -368,18 +378,21 @@ Stream stream_of(const Graph& g, PyObject* handle) {
   PyObject *device, *id;
   if (!PyArg_ParseTuple(handle, "OO", &device, &id)) throw PythonError();
   const Device on = resolved(as_device(device).value());
-  return given(id) ? Stream{on, address_of(id)} : current_stream(on);
+  return given(id) ? Stream{on, address_of(id, [] { return "the stream's id"s; })} : current_stream(on);
 }
 
 /// A tensor, or an address, whose size is not known and taken to be enough.
 std::span<std::byte> workspace_of(const Graph& g, PyObject* o, size_t needed) {
   if (!given(o)) return {};
-  if (!is_tensor(o)) return {reinterpret_cast<std::byte*>(address_of(o)), needed};
+  if (!is_tensor(o))
+    return {reinterpret_cast<std::byte*>(address_of(o, [] { return "the workspace"s; })), needed};
   const Tensor& t = tensor_of(o);
   TENON_CHECK(same_device(t.device(), g.device()), Device,
               "execute: the workspace is on " + to_string(t.device()) + "; the plan runs on " +
                   (g.device().is_cpu() ? "the host" : to_string(g.device())));
   TENON_CHECK(t.is_contiguous(), Value, "execute: the workspace is not contiguous");
+  TENON_CHECK(!tenon::detail::is_read_only(t), Runtime,
+              "execute: the workspace is read-only, and the plan writes it; pass one that may be written");
   return {static_cast<std::byte*>(t.data_ptr()), t.nbytes()};
 }
 
@@ -397,7 +410,7 @@ std::unordered_map<uint64_t, Address> pack_of(const Graph& g, PyObject* dict,
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &uid_object, &value);) {
     const uint64_t uid = uid_of(uid_object);
     if (!is_tensor(value)) {
-      pack[uid] = address_of(value);
+      pack[uid] = address_of(value, [&] { return "the value for UID " + std::to_string(uid); });
       continue;
     }
     const Tensor& t = tensor_of(value);
@@ -459,8 +472,16 @@ TENON_BUILDER_FUNCTION(execute_ptrs) {
     check_count("_execute_with_ptrs", n, 4);
     const Graph& g = graph_of(args[0]);
     SmallVector<Address, 16> sorted;
-    each(args[1], [&](PyObject* o) { sorted.push_back(address_of(o)); });
-    run(*g.plan(), sorted, workspace_of(g, args[2], g.plan()->workspace_size()), stream_of(g, args[3]));
+    const graph::Plan& plan = *g.plan();
+    const auto of_uid = [&] {
+      const auto uids = plan.uids_sorted();
+      const size_t at = sorted.size();
+      return at < uids.size() ? "the address of UID " + std::to_string(uids[at]) : "an address too many"s;
+    };
+    if (!PyList_Check(args[1]) && !PyTuple_Check(args[1]))
+      wrong_type("_execute_with_ptrs", "ptrs", "a list of addresses", args[1]);
+    each(args[1], [&](PyObject* o) { sorted.push_back(address_of(o, of_uid)); });
+    run(plan, sorted, workspace_of(g, args[2], plan.workspace_size()), stream_of(g, args[3]));
     return Py_NewRef(Py_None);
   });
 }

@@ -1,8 +1,12 @@
 // Nodes that compute element by element.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "tenon/builder/node_call.h"
+#include "tenon/core/error.h"
 #include "tenon/generated/functions.h"
 
 namespace tenon::builder {
@@ -92,6 +96,10 @@ void gen_index(NodeCall& n) {
   Dims shape(static_cast<size_t>(ndim), 1);
   shape[static_cast<size_t>(d)] = x.sizes()[d];
   const DType dtype = n.wanted_dtype().value_or(DType::Int64);
+  const int64_t last = std::max<int64_t>(x.sizes()[d], 1) - 1;
+  TENON_CHECK(!is_integral(dtype, /*include_bool=*/false) || holds_number(dtype, last), Value,
+              fmt::format("gen_index: its data type {} cannot hold the last index of dimension {}, {}",
+                          name(dtype), d, last));
   n.set(tenon::arange(x.sizes()[d], tenon::TensorOptions().dtype(dtype)).view(shape).expand(x.sizes()));
 }
 

@@ -143,3 +143,19 @@ def test_attributes_that_are_compared_with_whole_numbers(kind):
         with pytest.raises(ValueError, match=f"{kind}: `{name}` is NaN"):
             made(tenon.int32, **{name: math.nan})
     assert made(tenon.int32, lower_clip=-(2**31), upper_clip=2**31 - 1) == tenon.int32
+
+
+def test_indices_that_the_result_cannot_hold():
+    def indices(size, dtype):
+        g = pygraph()
+        y = g.gen_index(g.tensor(dim=[size], data_type=tenon.float32, uid=1), axis=0).set_data_type(dtype).set_output(True)
+        g.build()
+        out = tenon.empty(size, dtype=dtype)
+        g.execute({1: tenon.zeros(size), y: out})
+        return out.tolist()
+
+    for dtype, (_, high) in [*BITS.items()][:2]:
+        assert indices(high + 1, dtype) == [*range(high + 1)]
+        with pytest.raises(ValueError, match=f"gen_index: its data type .* cannot hold the last index of dimension 0, {high + 1}"):
+            indices(high + 2, dtype)
+    assert indices(0, tenon.uint8) == []

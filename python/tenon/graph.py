@@ -455,7 +455,7 @@ class pygraph:
     def _value_for(self, uid: int) -> str:
         """What is passed for a tensor, in a message."""
         name = _builder.name_of(self._graph, uid)
-        return f"execute: the value for UID {uid}" + ("" if name is None else f" ({name!r})")
+        return f"execute: the value for UID {uid}" + (f" ({name!r})" if name else "")
 
     def _pack(self, variant_pack: Mapping[Any, Any]) -> dict[int, Any]:
         if not isinstance(variant_pack, Mapping):

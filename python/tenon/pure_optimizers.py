@@ -84,6 +84,6 @@ class LiveNumbers:
         step = self._before.get((id(state), "step"))
         if updates > 1 or slot is None or formula == "Adam" and (step is None or state["step"] != step + 1):
             raise Refused("it makes something else of an optimizer than one step")
-        betas, decay = group.get("betas", (0.0, 0.0)), group["weight_decay"]
+        betas, decay = group["betas"] if formula == "Adam" else (0.0, 0.0), group["weight_decay"]
         decoupled = group.get("decoupled_weight_decay", False)
         return formula, group, state, slot, float(group["lr"]), step or 0, *betas, float(decay), decoupled

@@ -75,7 +75,7 @@ PYTHON = [
     {"types", "guards", "callers", "arguments"},
     {"instead", "version"},
     {"absent", "autograd"},
-    {"amp"},
+    {"amp", "no_device"},
     {"backends", "cpu", "cuda", "mps", "xpu", "functional", "dispatch", "imports", "info", "infer_schema", "legacy", "loaded", "linalg", "numerics",
      "pages", "prefix", "random", "namespaces",
      "safetensors", "testing", "html"},

@@ -8,17 +8,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from graph_cases import BINARY, OF_POSITIVE, UNARY, gelu, gelu_tanh, sigmoid, softmax
-
-RNG = np.random.default_rng(24)
-
-
-def randn(*shape):
-    return RNG.standard_normal(shape).astype(np.float32)
-
-
-def positive(*shape):
-    return (RNG.random(shape) + 0.5).astype(np.float32)
+from graph_cases import BINARY, OF_POSITIVE, RNG, UNARY, gelu, gelu_tanh, positive, randn, sigmoid, softmax
 
 
 @dataclass

@@ -17,18 +17,10 @@ class autocast(amp.autocast):
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
 
-class GradScaler(amp.GradScaler):
+class GradScaler(amp.GradScalerOfType):
     """tenon.amp.GradScaler of the device type cpu."""
 
-    def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
-        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+    _device_type = "cpu"
 
 
 if not TYPE_CHECKING:

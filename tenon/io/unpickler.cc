@@ -71,6 +71,7 @@ class Machine {
   }
   /// Of a tuple or frozenset, whose elements are whole: what nests too deep is refused before more is made.
   void push_nested(Node* node) {
+    node->depth = 1;
     for (const Node* element : node->list())
       node->depth = std::max(node->depth, static_cast<uint16_t>(element->depth + 1));
     if (node->depth > kMostDepth) refuse_depth();

@@ -15,10 +15,11 @@ bool fill(PyObject* module) {
   answer_interrupts();
   return watch_interpreter_end() && add_exceptions(module) && add_source_language(module) &&
          add_types(module) && add_functions(module) && add_tensor_type(module) && add_storage(module) &&
-         add_conversion(module) && add_indexing(module) && add_dlpack(module) && add_autograd(module) &&
-         add_introspection(module) && add_memory(module) && add_devices(module) && add_graphs(module) &&
-         add_builder(module) && add_cached_plan(module) && add_recording(module) && add_plans(module) &&
-         add_optimizers(module) && add_weights(module) && add_dispatch_queries(module) && add_library(module);
+         add_conversion(module) && add_copying(module) && add_indexing(module) && add_dlpack(module) &&
+         add_autograd(module) && add_introspection(module) && add_memory(module) && add_devices(module) &&
+         add_graphs(module) && add_builder(module) && add_cached_plan(module) && add_recording(module) &&
+         add_plans(module) && add_optimizers(module) && add_weights(module) && add_dispatch_queries(module) &&
+         add_library(module);
 }
 
 /// The one module of the process, also where it is imported again. Types, interned names and the interpreter

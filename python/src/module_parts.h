@@ -8,6 +8,7 @@ namespace tenon::python {
 // Each adds its functions and types to the module; false with an exception set.
 
 bool add_conversion(PyObject* module);         ///< tensor, as_tensor, from_numpy.
+bool add_copying(PyObject* module);            ///< What pickles of tensors call.
 bool add_indexing(PyObject* module);           ///< nonzero.
 bool add_dlpack(PyObject* module);             ///< from_dlpack.
 bool add_storage(PyObject* module);            ///< UntypedStorage.

@@ -19,7 +19,8 @@ TensorPart object_part();      ///< Life and identity.
 TensorPart number_part();      ///< Arithmetic, comparison, conversion to Python numbers.
 TensorPart index_part();       ///< self[...], len, iteration.
 TensorPart property_part();    ///< shape, dtype, strides, storage, ...
-TensorPart conversion_part();  ///< to, item, tolist, numpy, copying, pickling.
+TensorPart conversion_part();  ///< to, item, tolist, numpy.
+TensorPart copying_part();     ///< copy, deepcopy, pickle.
 TensorPart dlpack_part();
 TensorPart buffer_part();    ///< memoryview(self).
 TensorPart autograd_part();  ///< grad, backward, requires_grad_, ...

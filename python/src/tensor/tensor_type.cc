@@ -77,7 +77,7 @@ bool add_tensor_type(PyObject* module) {
   static auto& methods = *new std::vector<PyMethodDef>;
   static auto& attributes = *new std::vector<PyGetSetDef>;
   for (const auto part : {&object_part, &number_part, &index_part, &property_part, &conversion_part,
-                          &dlpack_part, &buffer_part, &autograd_part, &operator_part}) {
+                          &copying_part, &dlpack_part, &buffer_part, &autograd_part, &operator_part}) {
     const TensorPart p = part();
     merge(methods, p.methods, &PyMethodDef::ml_name);
     merge(attributes, p.attributes, &PyGetSetDef::name);

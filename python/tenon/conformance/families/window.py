@@ -1,10 +1,11 @@
 """Padding, pooling, resizing, folding. References are matrices along each axis, or NumPy's own padding and indexing."""
 
 from itertools import product
-from math import ceil, floor, prod
+from math import floor, prod
 
 import numpy as np
 
+from .. import axis_matrices as axes
 from ..rows import Row
 from ..samples import sample
 
@@ -27,137 +28,6 @@ def _images(m, rank, small=False):
     yield (m.size(2), 2, *spatial)
     if m.kind not in ("channels_last", "empty", "grad"):
         yield (3, *spatial)
-
-
-# Matrices: one row for each output of an axis.
-
-
-def _along(matrix, x, axis):
-    """Sums of products, where factors of zero count nothing."""
-    x = np.moveaxis(x, axis, -1)[..., None, :]
-    return np.moveaxis(np.where(matrix != 0, matrix * x, 0).sum(-1), -1, axis)
-
-
-def _apply(matrices, x):
-    matrices = list(matrices)
-    for i, matrix in enumerate(matrices):
-        x = _along(matrix, x, x.ndim - len(matrices) + i)
-    return x
-
-
-def _back(matrices, g):
-    return _apply([matrix.T for matrix in matrices], g)
-
-
-def _each(value, rank):
-    value = list(value) if isinstance(value, (list, tuple)) else [value]
-    return value * rank if len(value) == 1 else value
-
-
-def _starts(size, kernel, stride, padding, dilation, ceil_mode):
-    room = size + 2 * padding - dilation * (kernel - 1) - 1
-    starts = [o * stride - padding for o in range((ceil if ceil_mode else floor)(room / stride) + 1)]
-    return [s for s in starts if s < size] if ceil_mode else starts
-
-
-def _averages(sizes, kernel, stride, padding, ceil_mode, count_include_pad, divisor):
-    rank, matrices = len(sizes), []
-    kernel, padding = _each(kernel, rank), _each(padding, rank)
-    stride = _each(stride, rank) if stride else kernel
-    for i, size in enumerate(sizes):
-        k, p = kernel[i], padding[i]
-        starts = _starts(size, k, stride[i], p, 1, ceil_mode)
-        matrix = np.zeros((len(starts), size))
-        for o, start in enumerate(starts):
-            inside = range(max(start, 0), min(start + k, size))
-            count = min(start + k, size + p) - start if count_include_pad else len(inside)
-            matrix[o, list(inside)] = 1 / count if divisor is None else 1 / divisor if i == 0 else 1
-        matrices.append(matrix)
-    return matrices
-
-
-def _parts(size, outputs):
-    return [(o * size // outputs, -(-(o + 1) * size // outputs)) for o in range(outputs)]
-
-
-def _adaptive(sizes, outputs):
-    matrices = []
-    for size, count in zip(sizes, _each(outputs, len(sizes))):
-        matrix = np.zeros((count, size))
-        for o, (begin, end) in enumerate(_parts(size, count)):
-            matrix[o, begin:end] = 1 / (end - begin)
-        matrices.append(matrix)
-    return matrices
-
-
-def _pad_places(size, before, after, mode):
-    """The places that a padded axis shows."""
-    places = np.arange(size)
-    if mode == "wrap":  # of what negative widths leave
-        places = places[max(-before, 0) : size - max(-after, 0)]
-        return np.pad(places, (max(before, 0), max(after, 0)), mode)
-    places = np.pad(places, (max(before, 0), max(after, 0)), mode)
-    return places[max(-before, 0) : len(places) - max(-after, 0)]
-
-
-def _places_matrix(places, size):
-    return np.eye(size)[np.asarray(places, int)]
-
-
-def _nearest_places(size, outputs, scale, exact):
-    step = np.float32(1 / scale) if scale else np.float32(size) / np.float32(outputs)
-    found = [floor(np.float32((o + 0.5) * float(step)) if exact else np.float32(o) * step) for o in range(outputs)]
-    return [min(p, size - 1) for p in found]
-
-
-def _keys(x, a=-0.75):
-    """The cubic kernel of Keys (1981)."""
-    x = abs(x)
-    if x <= 1:
-        return (a + 2) * x**3 - (a + 3) * x**2 + 1
-    return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
-
-
-def _weighed(distance, cubic):
-    """Keys (1981) with a = -0.5, or a triangle."""
-    x = np.abs(distance)
-    if not cubic:
-        return np.maximum(1 - x, 0)
-    near, far = 1.5 * x**3 - 2.5 * x**2 + 1, -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2
-    return np.where(x < 1, near, np.where(x < 2, far, 0))
-
-
-def _means(size, count, cubic, align_corners, scale):
-    """Resizing with antialias: weights by the distance in outputs, at least one input each."""
-    step = ((size - 1) / (count - 1) if count > 1 else 0.0) if align_corners else 1 / scale if scale else size / count
-    centers = step * (np.arange(count) + 0.5)
-    weights = _weighed((np.arange(size) + 0.5 - centers[:, None]) / max(step, 1.0), cubic)
-    return weights / weights.sum(1, keepdims=True)
-
-
-def _resized(sizes, outputs, mode, align_corners, scales):
-    if mode > 3:
-        factors = scales or [None] * len(sizes)
-        return [_means(*axis[:2], mode == 5, align_corners, axis[2]) for axis in zip(sizes, outputs, factors)]
-    matrices = []
-    for i, (size, count) in enumerate(zip(sizes, outputs)):
-        scale = scales[i] if scales else 0
-        if mode < 2:
-            matrices.append(_places_matrix(_nearest_places(size, count, scale, mode == 1), size))
-            continue
-        matrix = np.zeros((count, size))
-        for o in range(count):
-            if align_corners:
-                x = o * (size - 1) / (count - 1) if count > 1 else 0.0
-            else:
-                x = (o + 0.5) * (1 / scale if scale else size / count) - 0.5
-            if mode == 2:
-                x = min(max(x, 0.0), size - 1)
-            for t in range(floor(x) - 1, floor(x) + 3):
-                weight = _keys(x - t) if mode == 3 else max(1 - abs(x - t), 0.0)
-                matrix[o, min(max(t, 0), size - 1)] += weight
-        matrices.append(matrix)
-    return matrices
 
 
 # Padding
@@ -188,7 +58,7 @@ def _pad_samples(rank, mode, *extra):
 def _padded(mode):
     def reference(x, pad, *_):
         for i in range(len(pad) // 2):
-            places = _pad_places(x.shape[-1 - i], pad[2 * i], pad[2 * i + 1], mode)
+            places = axes.pad_places(x.shape[-1 - i], pad[2 * i], pad[2 * i + 1], mode)
             x = np.take(x, places, x.ndim - 1 - i)
         return x
 
@@ -198,7 +68,7 @@ def _padded(mode):
 def _pad_matrices(sizes, pad, mode):
     rank = len(pad) // 2
     pairs = [(pad[2 * i], pad[2 * i + 1]) for i in range(rank)][::-1]
-    return [_places_matrix(_pad_places(n, *p, mode), n) for n, p in zip(sizes[-rank:], pairs)]
+    return [axes.places_matrix(axes.pad_places(n, *p, mode), n) for n, p in zip(sizes[-rank:], pairs)]
 
 
 def _grown(shape, pad):
@@ -275,14 +145,14 @@ def _pad_rows():
     yield Row("_pad_circular", _pad_samples(2, "circular"), _padded("wrap"), result="self", absent=_absent(2))
     yield Row("_pad_axes", _pad_samples(2, "circular", 2), _padded("wrap"), result="self", absent=_absent(2), inner="_pad_circular")
     yield Row("_pad_axes_backward", _pad_back_samples(2, "circular", False),
-              lambda g, sizes, pad, _: _back(_pad_matrices(sizes, pad, "wrap"), g), refuse=_WHOLE, inner="_pad_circular_backward",
+              lambda g, sizes, pad, _: axes.back(_pad_matrices(sizes, pad, "wrap"), g), refuse=_WHOLE, inner="_pad_circular_backward",
               absent=_absent(2, **_NO_EXTREMES), **_GRADIENT)  # fmt: skip
     for name in ("reflection", "replication"):
         for rank in (1, 2, 3):
             mode = _MODES[name][0]
             yield Row(f"{name}_pad{rank}d", _pad_samples(rank, name), _padded(mode), result="self", absent=_absent(rank))
             yield Row(f"{name}_pad{rank}d_backward", _pad_back_samples(rank, name, True),
-                      lambda g, x, pad, mode=mode: _back(_pad_matrices(x.shape, pad, mode), g), refuse=_WHOLE, one_dtype=True,
+                      lambda g, x, pad, mode=mode: axes.back(_pad_matrices(x.shape, pad, mode), g), refuse=_WHOLE, one_dtype=True,
                       grad_constant=(1,), absent=_absent(rank, **_NO_EXTREMES), **_LINEAR)  # fmt: skip
 
 
@@ -311,7 +181,7 @@ def _average_samples(rank, inner=False):
 
 def _average(rank):
     def reference(x, kernel, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor=None):
-        return _apply(_averages(x.shape[-rank:], kernel, stride, padding, ceil_mode, count_include_pad, divisor), x)
+        return axes.apply(axes.averages(x.shape[-rank:], kernel, stride, padding, ceil_mode, count_include_pad, divisor), x)
 
     return reference
 
@@ -322,7 +192,7 @@ def _average_back_samples(rank, with_self):
             for call in _average_calls(m, rank):
                 if not call[1]:
                     call = (call[0], call[0], *call[2:])
-                grad = [*shape[:-rank], *(len(a) for a in _averages(shape[-rank:], *call))]
+                grad = [*shape[:-rank], *(len(a) for a in axes.averages(shape[-rank:], *call))]
                 yield sample(m.tensor(grad), m.tensor(shape) if with_self else list(shape), *call)
 
     return make
@@ -331,7 +201,7 @@ def _average_back_samples(rank, with_self):
 def _average_back(rank):
     def reference(g, x, *call):
         sizes = x.shape if isinstance(x, np.ndarray) else x
-        return _back(_averages(sizes[-rank:], *call), g)
+        return axes.back(axes.averages(sizes[-rank:], *call), g)
 
     return reference
 
@@ -375,11 +245,11 @@ def _largest(x, rank, ranges):
 
 def _maximum(rank):
     def reference(x, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
-        kernel, padding, dilation = _each(kernel, rank), _each(padding, rank), _each(dilation, rank)
-        stride = _each(stride, rank) if stride else kernel
+        kernel, padding, dilation = axes.each(kernel, rank), axes.each(padding, rank), axes.each(dilation, rank)
+        stride = axes.each(stride, rank) if stride else kernel
         ranges = []
         for size, k, s, p, d in zip(x.shape[-rank:], kernel, stride, padding, dilation):
-            starts = _starts(size, k, s, p, d, ceil_mode)
+            starts = axes.window_starts(size, k, s, p, d, ceil_mode)
             ranges.append([[i for i in range(b, b + k * d, d) if 0 <= i < size] for b in starts])
         return _largest(x, rank, ranges)
 
@@ -401,7 +271,7 @@ def _adaptive_samples(rank, *extra):
 
 def _adaptive_max(rank):
     def reference(x, size):
-        parts = [_parts(n, count) for n, count in zip(x.shape[-rank:], size)]
+        parts = [axes.parts(n, count) for n, count in zip(x.shape[-rank:], size)]
         return _largest(x, rank, [[range(*p) for p in part] for part in parts])
 
     return reference
@@ -420,7 +290,7 @@ def _adaptive_back_samples(rank, with_self):
 def _adaptive_back(rank):
     def reference(g, x, *_):
         sizes = x.shape if isinstance(x, np.ndarray) else x
-        return _back(_adaptive(sizes[-rank:], g.shape[-rank:]), g)
+        return axes.back(axes.adaptive(sizes[-rank:], g.shape[-rank:]), g)
 
     return reference
 
@@ -467,7 +337,7 @@ def _pool_rows():
     yield Row("_avg_pool", _average_samples(2, True), _average(2), refuse=_FLOATS, inner="avg_pool2d", absent=_absent(2), **_LINEAR)
     yield Row("_avg_pool_backward", _average_back_samples(2, False), _average_back(2), inner="avg_pool2d_backward",
               absent=_absent(2, **_NO_EXTREMES), **back)  # fmt: skip
-    yield Row("_adaptive_avg_pool", _adaptive_samples(2), lambda x, size: _apply(_adaptive(x.shape[-2:], size), x), refuse=_FLOATS,
+    yield Row("_adaptive_avg_pool", _adaptive_samples(2), lambda x, size: axes.apply(axes.adaptive(x.shape[-2:], size), x), refuse=_FLOATS,
               inner="adaptive_avg_pool2d", absent=_absent(2), **_LINEAR)  # fmt: skip
     yield Row("_adaptive_avg_pool_backward", _adaptive_back_samples(2, False), _adaptive_back(2),
               inner="adaptive_avg_pool2d_backward", absent=_absent(2, **_NO_EXTREMES), **back)  # fmt: skip
@@ -482,14 +352,14 @@ def _pool_rows():
         yield Row(f"max_{name}_with_indices", _max_samples(rank), _maximum(rank), inner=f"max_{name}", absent=absent, **pair)
         yield Row(f"max_{name}", _max_samples(rank), lambda *a, rank=rank: _maximum(rank)(*a)[0], result="self",
                   refuse=("bool", "complex"), absent=absent)  # fmt: skip
-        yield Row(f"adaptive_avg_{name}", _adaptive_samples(rank), lambda x, size, rank=rank: _apply(_adaptive(x.shape[-rank:], size), x),
+        yield Row(f"adaptive_avg_{name}", _adaptive_samples(rank), lambda x, size, rank=rank: axes.apply(axes.adaptive(x.shape[-rank:], size), x),
                   refuse=_FLOATS, absent=absent, **_LINEAR)  # fmt: skip
         yield Row(f"adaptive_max_{name}", _adaptive_samples(rank), _adaptive_max(rank), absent=absent, **pair)
         if rank == 1:
             continue
         one = dict(back, one_dtype=True, grad_constant=(1,))
         whole = {c: "no gradients" for c in _WHOLE}
-        yield Row(f"_adaptive_avg_{name}", _adaptive_samples(rank), lambda x, size, rank=rank: _apply(_adaptive(x.shape[-rank:], size), x),
+        yield Row(f"_adaptive_avg_{name}", _adaptive_samples(rank), lambda x, size, rank=rank: axes.apply(axes.adaptive(x.shape[-rank:], size), x),
                   refuse=_FLOATS, inner=f"adaptive_avg_{name}", absent=absent, **_LINEAR)  # fmt: skip
         yield Row(f"avg_{name}_backward", _average_back_samples(rank, True), _average_back(rank), absent=no_extremes, **one)
         yield Row(f"_adaptive_avg_{name}_backward", _adaptive_back_samples(rank, True), _adaptive_back(rank),
@@ -526,8 +396,8 @@ def _resize_samples(rank, corners):
 def _resize(rank, mode, corners, of_weights=np.asarray):
     def reference(x, size, *rest):
         scales = rest[-rank:] if rest else [None] * rank
-        matrices = _resized(x.shape[2:], size, mode, corners and rest[0], scales)
-        return _take(matrices, x) if mode < 2 else _apply(map(of_weights, matrices), x)
+        matrices = axes.resized(x.shape[2:], size, mode, corners and rest[0], scales)
+        return _take(matrices, x) if mode < 2 else axes.apply(map(of_weights, matrices), x)
 
     return reference
 
@@ -551,7 +421,7 @@ def _resize_back_samples(rank, corners):
 
 def _resize_back(rank, mode, corners, of_weights=np.asarray):
     def reference(g, size, sizes, *rest):
-        return _back(map(of_weights, _resized(sizes[2:], size, mode, corners and rest[0], rest[-rank:])), g)
+        return axes.back(map(of_weights, axes.resized(sizes[2:], size, mode, corners and rest[0], rest[-rank:])), g)
 
     return reference
 
@@ -571,18 +441,18 @@ def _vec(rank, mode, corners, of_weights=np.asarray):
     def reference(x, size, *rest):
         factors = rest[-1]
         size = size or [floor(n * f) for n, f in zip(x.shape[2:], factors)]
-        matrices = _resized(x.shape[2:], size, mode, corners and rest[0], factors)
-        return _take(matrices, x) if mode < 2 else _apply(map(of_weights, matrices), x)
+        matrices = axes.resized(x.shape[2:], size, mode, corners and rest[0], factors)
+        return _take(matrices, x) if mode < 2 else axes.apply(map(of_weights, matrices), x)
 
     return reference
 
 
 def _inner_resize(of_weights=np.asarray):
-    return lambda x, size, mode, corners, scales: _apply(map(of_weights, _resized(x.shape[2:], size, mode, corners, scales)), x)
+    return lambda x, size, mode, corners, scales: axes.apply(map(of_weights, axes.resized(x.shape[2:], size, mode, corners, scales)), x)
 
 
 def _inner_resize_back(of_weights=np.asarray):
-    return lambda g, sizes, mode, corners, scales: _back(map(of_weights, _resized(sizes[2:], g.shape[2:], mode, corners, scales)), g)
+    return lambda g, sizes, mode, corners, scales: axes.back(map(of_weights, axes.resized(sizes[2:], g.shape[2:], mode, corners, scales)), g)
 
 
 def _inner_resize_samples(m):

@@ -43,7 +43,7 @@ MEANING = {
     "addmm": "`out = beta * self + alpha * (mat1 @ mat2)`; `self` broadcasts, and is not read when `beta` is 0.",
     "mv": "`out = self @ vec`.",
     "dot": "`out`, of no dimensions, is the sum of products of two vectors.",
-    "convolution": "The cross-correlation of one to three dimensions, also transposed, in groups; lists of one number stand for all dimensions.",
+    "convolution": "The cross-correlation of one to three dimensions, also transposed, in groups; lists of one number mean all dimensions.",
     "convolution_weight_gradient": "Its derivative by `weight`, summed with `grad_output`.",
     "cumsum": "Running sums along `dim`, in order, in `dtype`.",
     "cumprod": "Running products along `dim`, in order.",

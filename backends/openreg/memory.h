@@ -24,7 +24,7 @@ class Memory {
   /// The address of `nbytes` bytes, rounded up; 0 where no gap is large enough.
   uint64_t allocate(uint64_t nbytes);
   /// Gives a block back, and its pages to the system. Throws std::invalid_argument for what is no block, or a
-  /// block of which another number of bytes was asked for.
+  /// block that was allocated with another number of bytes.
   void free(uint64_t address, uint64_t nbytes);
 
   /// What memory is mapped into reserved ranges in.

@@ -114,7 +114,7 @@ class _AbsentAttribute:
 
 
 def fill_base(base, cls, path):
-    """Has a base of `cls`, of which dir() shows nothing, say what PyTorch's class at `path` has and `cls` has not."""
+    """Has a base of `cls`, which dir() leaves out, say what PyTorch's class at `path` has and `cls` has not."""
     for name in pytorch_names()[path]:
         if not hasattr(cls, name):
             setattr(base, name, _AbsentAttribute(path, name))

@@ -22,7 +22,7 @@ class CommandError(Exception):
 class _Parser(argparse.ArgumentParser):
     """Suggests the command or option that was probably meant."""
 
-    #: Whether options may stand between arguments of which the last may be missing.
+    #: Whether options may be between arguments, whose last may be missing.
     intermixed = False
 
     def parse_known_args(self, args=None, namespace=None):
@@ -404,7 +404,7 @@ def conformance(args):
 def bench(args):
     """Prints what a call costs on this machine: by steps, beside the cuDNN frontend's published table and PyTorch.
 
-    `overhead` is a custom operator over a graph, a built-in operator, and a loop of 10,000 small calls beside one large one; with
+    `overhead` is a custom operator over a graph, a built-in operator, and a loop of 10,000 small calls next to one large one; with
     NS::NAME it is that operator: tenon bench overhead -i my_ops.py my::norm --arguments '(tenon.ones(1, 16), 1e-6)'
     """
     from . import overhead
@@ -519,10 +519,10 @@ def _parser():
     sub = add(check_op)
     sub.add_argument("op", metavar="NS::NAME", help="tenon::rmsnorm; with -i, an operator that a module registers")
     sub.add_argument("--arguments", metavar="EXPRESSION", help=_ARGUMENTS)
-    sub.add_argument("--limit", metavar="NS", type=float, default=2000.0, help="nanoseconds that a call may take beside its kernel; 2000")
+    sub.add_argument("--limit", metavar="NS", type=float, default=2000.0, help="nanoseconds that a call may take besides its kernel; 2000")
     sub = add(bench)
     sub.intermixed = True
-    sub.add_argument("report", choices=["overhead"], help="what a call costs beside its kernel")
+    sub.add_argument("report", choices=["overhead"], help="what a call costs besides its kernel")
     sub.add_argument("op", nargs="?", metavar="NS::NAME", help="as of check-op")
     sub.add_argument("--arguments", metavar="EXPRESSION", help=_ARGUMENTS)
     sub = add(conformance, has_json=False)

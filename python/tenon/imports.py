@@ -25,7 +25,7 @@ def import_first(name: str) -> None:
         raise ImportError("it is no file of Python (.py)")
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(stem, module)
-    sys.path.insert(0, os.path.dirname(path))  # for modules beside it, as where it is run as a script
+    sys.path.insert(0, os.path.dirname(path))  # for modules next to it, as where it is run as a script
     try:
         spec.loader.exec_module(module)
     finally:

@@ -233,7 +233,7 @@ def _norm(g: Any, x: Any, weight: Any, eps: Any) -> Any:
 
 
 def custom_operator(size: int = 16) -> list[Row]:
-    """The steps of one call of a custom operator over a graph, on a row of `size` elements, then what belongs beside it."""
+    """The steps of one call of a custom operator over a graph, on a row of `size` elements, then what to compare it with."""
     import tenon
 
     lib = Library("overhead", "FRAGMENT")
@@ -349,7 +349,7 @@ def _lock() -> Row | None:
 
 
 def one_call() -> list[Row]:
-    """Where the time of one built-in call goes: `x + y` of one element, of which one requires grad."""
+    """Where the time of one built-in call goes: `x + y` of one element, where one requires grad."""
 
     def rows(module: Any) -> list[Row]:
         x, y = module.ones(1), module.ones(1)

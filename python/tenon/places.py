@@ -61,7 +61,7 @@ def operators_named(name):
     if not found:
         ns, _, short = full.partition("::")
         bare = {o.partition(".")[0] for o in operators}
-        # Names are alike where the parts behind the namespace are.
+        # Names are alike where the parts after the namespace are.
         near = [o for o in {*operators, *bare} if difflib.get_close_matches(short, [o.partition("::")[2]], cutoff=0.75)]
         raise UnknownName(f"operator '{full}' does not exist{did_you_mean(full, [o for o in near if o.startswith(ns)], near)}")
     return found

@@ -1,4 +1,4 @@
-"""The version of Tenon, and those of the libraries for devices that PyTorch is built with, of which Tenon has none."""
+"""The version of Tenon, and those of the libraries for devices that PyTorch is built with, which Tenon does without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intel's GPUs, of which Tenon has none: what programs ask before they use one answers so, and the rest raises RuntimeError."""
+"""Intel's GPUs, which Tenon does not have: what programs ask before they use one answers so, and the rest raises RuntimeError."""
 
 from __future__ import annotations
 

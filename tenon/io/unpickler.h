@@ -47,8 +47,8 @@ class Objects {
   virtual Node* persistent(Nodes& nodes, const Node& id) = 0;
 };
 
-/// The value that begins `pickle`, of which its texts are parts; sets `at` to where it has come, also when it
-/// throws PickleError. Values nest at most 1,000 deep, as deep as Python's pickle writes them. Lists and
+/// The value that begins `pickle`; its texts are parts of `pickle`. Sets `at` to where it has come, also when
+/// it throws PickleError. Values nest at most 1,000 deep, as deep as Python's pickle writes them. Lists and
 /// dicts may contain themselves. Nodes that are part of the value are marked as reached.
 Node* unpickle(std::string_view pickle, size_t& at, Nodes& nodes, Objects& objects);
 

@@ -16,7 +16,7 @@ _RAN = set()  # (function, its parameter) of every test of this folder that ran
 
 
 def in_sample(operator, seed):
-    """Whether the sample has `operator` ("add_.Tensor"), of which it has all forms or none."""
+    """Whether the sample has `operator` ("add_.Tensor"), whose forms it has all or none."""
     family = operator.partition(".")[0].rstrip("_")
     return zlib.crc32(f"{seed} {family}".encode()) % 10 == 0
 

@@ -1,4 +1,4 @@
-"""Host copies as the fallback of a key: the file of docs/stubs.md, built outside the tree's targets and loaded beside a device."""
+"""Host copies as the fallback of a key: the file of docs/stubs.md, built outside the tree's targets and loaded next to a device."""
 
 import pathlib
 import re

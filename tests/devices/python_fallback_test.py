@@ -58,11 +58,11 @@ def test_what_is_written_is_returned(ops):
 
 def test_errors_pass(ops):
     def fallback(op, *args, **kwargs):
-        raise NotImplementedError(f"nobody has {op._name}")
+        raise NotImplementedError(f"no device has {op._name}")
 
     with Library("_", "IMPL", "OpenReg") as lib:
         lib.fallback(fallback)
-        with pytest.raises(NotImplementedError, match="nobody has lacking::scaled"):
+        with pytest.raises(NotImplementedError, match="no device has lacking::scaled"):
             ops.scaled(tenon.ones(2, device="openreg"))
 
 

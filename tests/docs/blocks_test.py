@@ -189,7 +189,7 @@ def printed_module(folder):
 
 @checks("stubs.md", "cpp", "// host_copies.cc")
 def host_copies_of_a_key(folder):
-    """Built against what is installed, and loaded beside a device."""
+    """Built against what is installed, and loaded next to a device."""
     (folder / "host_copies.cc").write_text(block("docs/stubs.md", "cpp", "// host_copies.cc"))
     run("g++ -std=c++20 -Wall -Werror -fPIC -shared -I$TENON/include host_copies.cc -L$TENON/lib -ltenon -o host_copies.so", folder)
     openreg = ROOT / "build/release/backends/openreg/openreg.so"

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def test_the_page_has_every_stub():
     done = subprocess.run([sys.executable, ROOT / "scripts/stubs.py", "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nwrite the lists anew: python scripts/stubs.py"
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nwrite the lists again: python scripts/stubs.py"
 
 
 def test_every_row_says_what_its_stub_does():

@@ -144,7 +144,7 @@ TEST(Damage, OfACheckpointOfTenonsIsAnError) {
   EXPECT_LE(try_damaged(recorded("own_2.tenon"), 3), mutations(kUsually) / 20);
 }
 
-// With sums that fit, as only somebody who wants that writes them, and in the first format, which has none.
+// With sums that fit, as only a hostile writer computes them, and in the first format, which has none.
 TEST(Damage, OfAPickleOfTenonsIsAnErrorOrAnotherValue) {
   const std::string pickle = recorded("own_2.tenon").substr(kOwnHead);
   std::mt19937_64 draw(4);

@@ -56,7 +56,7 @@ def test_names_like_one_that_is_asked_for(ask, near):
         ask()
 
 
-#: What a sentence says to write, beside NumPy or plain numbers. `x` and `y` are random matrices of 3 by 3, `v` is a sorted vector.
+#: What a sentence says to write, next to NumPy or plain numbers. `x` and `y` are random matrices of 3 by 3, `v` is a sorted vector.
 INSTEAD = {
     "trace": lambda x, y: numpy.trace(x),
     "nansum": lambda x, y: numpy.nansum(x),

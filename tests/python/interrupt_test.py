@@ -116,7 +116,7 @@ class InterruptedProcess:
         if len(self.all) == 2:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # wakes it, where it waits for this thread
         else:
-            self.ended.wait()  # one that is begun behind the crash
+            self.ended.wait()  # one that begins after the crash
 
     def kill(self):
         self.ended.set()

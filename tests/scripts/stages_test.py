@@ -1,4 +1,4 @@
-"""scripts/stages.sh, of which ./test and .ci/run consist: every stage has its seconds, and a failure hides nothing."""
+"""scripts/stages.sh, whose stages ./test and .ci/run run: every stage has its seconds, and a failure hides nothing."""
 
 import pathlib
 import re

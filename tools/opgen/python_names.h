@@ -26,7 +26,7 @@ struct PythonOverload {
   static bool named_results(const FunctionSchema& schema);
 };
 
-/// Whether numbers may stand for tensors where no overload fits: none, all but one, or all.
+/// Whether numbers may replace tensors where no overload fits: none, all but one, or all.
 enum class NumbersAsTensors : uint8_t { None, Beside, All };
 
 struct PythonName {

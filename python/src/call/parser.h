@@ -112,7 +112,7 @@ template <>
 struct Parser<IntArrayRef> {
   using Storage = Dims;
   static bool parse(const Given& g, Storage& s) {
-    // In Python, None stands for a default of no numbers.
+    // In Python, None means a default of no numbers.
     const Default& fallback = g.param.fallback;
     const bool none = g.object == Py_None && fallback.kind == Default::Kind::Ints && fallback.ints.empty();
     if (g.missing() || none) {

@@ -72,7 +72,7 @@ class Nodes {
     if (const auto device = PyUnicode_Check(o) ? std::nullopt : as_device(o))
       return keep(o, io::add_text(nodes_, Kind::Device, to_string(*device)));
     auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(o));
-    // Not Python's types, which stand for dtypes elsewhere.
+    // Not Python's types, which mean dtypes elsewhere.
     if (type == type_of("tenon._C", "dtype", dtype_)) return add(o, Kind::DType, *as_dtype(o));
     if (type == type_of("tenon._C", "Size", size_)) {
       Node* const out = tuple(o);

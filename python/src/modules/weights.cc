@@ -201,8 +201,9 @@ PyMethodDef g_methods[] = {
     fast_method("load_safetensors", &load_safetensors, "load_safetensors(path, mmap)"),
     {"read_safetensors", &read_safetensors, METH_O, "The tensors of a buffer."},
     fast_method("save", &save, "save(value, path or file)"),
-    fast_method("load", &load,
-                "load(path or file, name, place or None, mmap): the value, and the bytes read behind it"),
+    fast_method(
+        "load", &load,
+        "load(path or file, name, place or None, mmap): the value, and the number of bytes read after it"),
     fast_method("open_safetensors", &open_safetensors, "open_safetensors(path, mmap)"),
     {"keys", &keys, METH_O, "The names of an open file's tensors."},
     {"metadata", &metadata, METH_O, "The metadata of an open file."},

@@ -34,7 +34,7 @@ std::string path_argument(const char* function, PyObject* o);
 /// empty if there is none.
 std::string hiding_attribute(PyObject* object, PyObject* attributes);
 
-/// load(path or file, name, place or None, mmap): the value, and how many bytes of the file were read behind
+/// load(path or file, name, place or None, mmap): the value, and how many bytes of the file were read after
 /// it.
 PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*);
 /// save(value, path or file)

@@ -526,7 +526,7 @@ uint64_t seed_argument(PyObject* o) {
   const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(index.get()) : 0;
   const bool fits = overflow > 0 && !PyErr_Occurred();
   PyErr_Clear();
-  TENON_CHECK(fits, Value, "manual_seed: a seed lies between -2^63 and 2^64 - 1");
+  TENON_CHECK(fits, Value, "manual_seed: seed must be between -2^63 and 2^64 - 1");
   return large;
 }
 

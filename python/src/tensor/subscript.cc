@@ -30,7 +30,7 @@ bool is_sequence_of_positions(PyObject* item) noexcept {
   return PySequence_Check(item) && !PyIndex_Check(item) && !PyUnicode_Check(item) && !PyBytes_Check(item);
 }
 
-/// An item that is a sequence or an array, as the tensor that it stands for; undefined for others.
+/// An item that is a sequence or an array, as a tensor; undefined for others.
 Tensor index_data(PyObject* item) {
   if (is_tensor(item)) return tensor_of(item);
   Ref list;

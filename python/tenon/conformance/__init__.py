@@ -14,7 +14,7 @@ for a device against the CPU.
     cells.py      one operator on a device: every dtype, form, kind of sample and stride
     gradients.py  the same of its derivatives;  order.py  of streams and of memory that is given back
     faults.py     what differences say of a device;  claims.py  what it says that it serves
-    memory.py     what calls leave behind;  large.py  samples of sizes that kernels treat differently
+    memory.py     what calls do not return;  large.py  samples of sizes that kernels treat differently
     device_checks.py  what no operator shows: device_table.py, device_memory.py, device_capture.py, regions.py
     runner.py     all operators, in processes that a device may crash;  report.py  the table
 

@@ -32,7 +32,7 @@ class Plan:
     few: tuple = ("plain", "sliced", "special")
     #: How many samples of each kind.
     samples: int = 3
-    #: Dtypes of which large tensors, the edges of blocks and many dimensions are tried, too.
+    #: Dtypes whose large tensors, edges of blocks and many dimensions are tried, too.
     large: tuple = tuple(d.name for d in axis())
     #: Layouts of out=.
     outs: tuple = ("empty", "contiguous", "sliced")

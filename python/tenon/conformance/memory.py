@@ -1,4 +1,4 @@
-"""Memory that calls of operators leave behind on a device: what is held after their arguments and results have gone."""
+"""Memory that calls of operators leak on a device: what is held after their arguments and results have gone."""
 
 import gc
 
@@ -7,7 +7,7 @@ import tenon
 from . import order
 from .beside import Difference, outcome
 
-#: How often a call is repeated; what it leaves behind each time is kept, and no cache.
+#: How often a call is repeated; what it leaks each time is kept, and no cache.
 TIMES = 4
 
 
@@ -17,7 +17,7 @@ def held(device):
 
 
 def kept(call, device):
-    """Whether each of some calls leaves memory behind, also when the interpreter has collected what only cycles hold."""
+    """Whether each of some calls leaks memory, also when the interpreter has collected what only cycles hold."""
     if not grows(call, device, lambda: None):
         return None
     if more := grows(call, device, gc.collect):

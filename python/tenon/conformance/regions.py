@@ -44,7 +44,7 @@ def run(b, plan, inputs):
 
 
 def numbers(seed, shape=SHAPE):
-    """Small whole numbers, of which sums are exact."""
+    """Small whole numbers, whose sums are exact."""
     generator = tenon.Generator().manual_seed(seed)
     return tenon.randint(-9, 10, shape, generator=generator).to(tenon.float32)
 

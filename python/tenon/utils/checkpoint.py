@@ -59,7 +59,7 @@ def checkpoint(
 
     Without a function, a decorator. The gradients are those of the plain call, if the function computes the same again.
 
-    use_reentrant: chooses among PyTorch's two implementations, of which there is one here. With True, arguments by name are
+    use_reentrant: chooses among PyTorch's two implementations; there is one here. With True, arguments by name are
         refused as PyTorch refuses them.
     preserve_rng_state: the second call draws the random numbers of the first one, and leaves the generator as it was.
     context_fn: returns two contexts, for the first call and for the second.

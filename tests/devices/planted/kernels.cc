@@ -116,7 +116,7 @@ abi::Tensor add_kernel(abi::Call& call, const abi::Tensor& self, const abi::Tens
   return result;
 }
 
-/// Adds in the order of elements; the fault is that nobody looks whether memory is shared.
+/// Adds in the order of elements; the fault: it does not check whether memory is shared.
 abi::Tensor add_in_place(abi::Call& call, const abi::Tensor& self, const abi::Tensor& other,
                          const TenonScalar& alpha) {
   auto& d = call.self<Planted>();

@@ -257,3 +257,41 @@ def test_messages_name_what_was_given(f, error, text):
 def test_flags_are_bools(call):
     with pytest.raises(TypeError, match="bool"):
         call()
+
+
+class Asked:
+    """A size that counts how often it is asked for its value."""
+
+    def __init__(self, number):
+        self.number, self.times = number, 0
+
+    def __index__(self):
+        self.times += 1
+        return self.number
+
+
+@pytest.mark.parametrize(
+    "call, times",
+    [
+        (lambda n: three.narrow(n, 0, "one"), 1),
+        (lambda n: tenon.ops.aten.narrow.default(three, n, 0, "one"), 1),
+        (lambda n: tenon.amax(three, n, keepdim="no"), 1),
+        (lambda n: tenon.sum(three, n, keepdim="no"), 2),  # two overloads take a number there
+        (lambda n: three.repeat_interleave(n, dim="no"), 2),
+    ],
+)
+def test_a_refused_call_asks_each_argument_once_for_each_overload(call, times):
+    size = Asked(0)
+    with pytest.raises(TypeError):
+        call(size)
+    assert size.times <= times
+
+
+def test_a_refused_call_computes_nothing_that_was_recorded():
+    with tenon.recording(threshold=0):
+        y = tenon.ones(3) + 1
+        segments = tenon._C._record_stats()["segments"]
+        with pytest.raises(TypeError):
+            tenon.narrow(y, 0, 0, "one")
+        assert tenon._C._record_stats()["segments"] == segments
+        assert y.tolist() == [2, 2, 2]

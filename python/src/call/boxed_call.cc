@@ -122,12 +122,12 @@ PyObject* call_cells(const Overload& overload, const Arguments& arguments) {
       if (push_parsed({slots[i], overload.params[i], arguments}, schema.arguments[i], stack, elements))
           [[likely]]
         continue;
-      arguments.failed = static_cast<int>(i);
+      arguments.failed = static_cast<uint8_t>(i);
       return kNoMatch;
     }
     if (overload.options_of_out) {
       if (const int wrong = check_options(overload, schema, slots); wrong >= 0) {
-        arguments.failed = wrong;
+        arguments.failed = static_cast<uint8_t>(wrong);
         return kNoMatch;
       }
     }

@@ -34,6 +34,9 @@ struct NameRow {
 #include "python/functions.inc"
 
 static_assert(kNumFunctions <= kFunctionEntries && kNumMethods <= kMethodEntries);
+static_assert(std::ranges::all_of(kNames, [](const NameRow& row) {
+  return row.num_functions <= kMaxOverloads && row.num_methods <= kMaxOverloads;
+}));
 
 Function g_functions[kFunctionEntries];
 Function g_methods[kMethodEntries];

@@ -5,69 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "python/src/call/typed_call.h"
+#include "python/src/call/bind.h"
+#include "python/src/call/parser.h"
 
 namespace tenon::python {
 namespace {
-
-/// The parameter that a keyword names, NumPy's spellings included; -1 when there is none.
-int find_param(const Overload& o, PyObject* keyword) noexcept {
-  for (int i = 0; i < o.num_params; ++i) {
-    if (o.names[i] == keyword) return i;
-  }
-  const char* name = PyUnicode_AsUTF8(keyword);
-  if (!name) {
-    PyErr_Clear();
-    return -1;
-  }
-  constexpr const char* kAliases[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"input", "self"}};
-  for (int i = 0; i < o.num_params; ++i) {
-    if (std::strcmp(o.params[i].name, name) == 0) return i;
-    for (const auto& [alias, canonical] : kAliases) {
-      if (std::strcmp(alias, name) == 0 && std::strcmp(o.params[i].name, canonical) == 0) return i;
-    }
-  }
-  return -1;
-}
-
-bool is_named(PyObject* keyword, const char* name) noexcept {
-  return PyUnicode_CompareWithASCIIString(keyword, name) == 0;
-}
-
-/// Spreads the tuple of `out=(a, b)` over the parameters of an operator with several, of which one may have
-/// the name `out` itself.
-bool bind_outs(const Overload& o, PyObject* value, PyObject** slots) noexcept {
-  if (PyTuple_GET_SIZE(value) != o.num_out) return false;
-  Py_ssize_t next = 0;
-  for (int i = 0; i < o.num_params; ++i) {
-    if (o.params[i].is_out) slots[i] = PyTuple_GET_ITEM(value, next++);
-  }
-  return true;
-}
-
-bool bind_keywords(const Overload& o, const Arguments& a, PyObject** slots) noexcept {
-  const Py_ssize_t n = PyTuple_GET_SIZE(a.keywords);
-  for (Py_ssize_t k = 0; k < n; ++k) {
-    PyObject* keyword = PyTuple_GET_ITEM(a.keywords, k);
-    PyObject* value = a.args[a.count + k];
-    const int i = find_param(o, keyword);
-    if (o.num_out > 1 && PyTuple_Check(value) && is_named(keyword, "out")) {
-      if (!bind_outs(o, value, slots)) return false;
-    } else if (i >= 0) {
-      if (slots[i]) return false;
-      slots[i] = value;
-    } else if (o.takes_requires_grad && is_named(keyword, "requires_grad")) {
-      slots[o.num_params] = value;
-    } else if (value != Py_None || !is_named(keyword, "out")) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool looks_like_int(PyObject* o) noexcept {
-  return PyLong_Check(o) || (PyIndex_Check(o) && (!is_tensor(o) || tensor_of(o).dim() == 0));
-}
 
 std::string type_names(const Arguments& a) {
   std::string out;
@@ -88,8 +30,8 @@ const char* shown_name(const Param& param, const Arguments& a) noexcept {
   return !a.self && std::strcmp(param.name, "self") == 0 ? "input" : param.name;
 }
 
-/// Why an overload does not take the arguments.
-std::string reason(const Overload& o, const Arguments& a) {
+/// Why an overload does not take the arguments; where names and counts fit, parameter `misfit` does not.
+std::string reason(const Overload& o, const Arguments& a, uint8_t misfit) {
   const Py_ssize_t first = a.self ? 1 : 0;
   if (a.count > o.num_positional - first && !(o.variadic && looks_like_int(a.args[0]))) {
     return "takes " + std::to_string(o.num_positional - first) + " positional arguments, got " +
@@ -104,9 +46,9 @@ std::string reason(const Overload& o, const Arguments& a) {
     }
     return "does not take these keywords";
   }
-  const Param& param = o.params[a.failed];
+  const Param& param = o.params[misfit];
   std::string out = std::string("argument '") + shown_name(param, a) + "' must be " + param.type;
-  PyObject* given = slots[a.failed] == kRest ? a.args[0] : slots[a.failed];
+  PyObject* given = slots[misfit] == kRest ? a.args[0] : slots[misfit];
   if (!given) return out;
   if (std::strncmp(param.type, "Sequence", 8) == 0 && (PyList_Check(given) || PyTuple_Check(given))) {
     const bool tensors = std::strstr(param.type, "Tensor");
@@ -147,16 +89,7 @@ PyObject* refuse(const Function& f, const Arguments& a) {
     return PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", f.name, keyword);
   }
   std::string message = std::string(f.name) + "()";
-  // Which argument was at fault is known of the last attempt only, so each overload is tried again.
-  const auto explain = [&](const Overload& o) {
-    a.failed = 0;
-    PyObject* result = o.invoke(o, a);
-    if (result != kNoMatch) {
-      Py_XDECREF(result);
-      PyErr_Clear();
-    }
-    return reason(o, a);
-  };
+  const auto explain = [&](const Overload& o) { return reason(o, a, a.misfits[&o - f.overloads.data()]); };
   std::vector<const Overload*> candidates;
   for (const Overload& o : f.overloads) {
     if (o.num_out == 0 || has_keyword(a, "out")) candidates.push_back(&o);
@@ -177,9 +110,12 @@ bool has_tensor(const Arguments& a) noexcept {
 }
 
 PyObject* try_overloads(const Function& f, Arguments& a) {
+  uint8_t* misfit = a.misfits;
   for (const Overload& o : f.overloads) {
+    a.failed = 0;
     if (PyObject* result = o.invoke(o, a); result != kNoMatch) [[likely]]
       return result;
+    *misfit++ = a.failed;
   }
   const bool numbers = f.numbers_as_tensors == NumbersAsTensors::All ||
                        (f.numbers_as_tensors == NumbersAsTensors::Beside && has_tensor(a));
@@ -203,30 +139,6 @@ PyObject* first_fit(const Function& f, Arguments& a) {
 }
 
 }  // namespace
-
-bool bind(const Overload& o, const Arguments& a, PyObject** slots) noexcept {
-  const int own = a.self ? 1 : 0;
-  const int self_at = a.self ? o.self_position : -1;
-  int next = 0;
-  const auto take = [&](PyObject* value) {
-    if (next == self_at) slots[next++] = a.self;
-    slots[next++] = value;
-  };
-  if (o.variadic && own == o.num_positional - 1 && a.count > 0 && looks_like_int(a.args[0])) [[unlikely]] {
-    take(kRest);
-  } else if (a.count > o.num_positional - own) {
-    return false;
-  } else {
-    for (Py_ssize_t i = 0; i < a.count; ++i) take(a.args[i]);
-  }
-  for (int i = next; i <= o.num_params; ++i) slots[i] = nullptr;
-  if (self_at >= next) slots[self_at] = a.self;
-  if (a.keywords && !bind_keywords(o, a, slots)) return false;
-  for (int i = next; i < o.num_params; ++i) {
-    if (!slots[i] && o.params[i].fallback.kind == Default::Kind::Required) return false;
-  }
-  return true;
-}
 
 PyObject* call(const Function& function, Arguments arguments) noexcept {
   PyObject* result = first_fit(function, arguments);

@@ -30,6 +30,8 @@ struct Default {
 };
 
 inline constexpr int kMaxParams = 32;
+/// Of a name.
+inline constexpr size_t kMaxOverloads = 16;
 
 struct Param {
   const char* name = "";
@@ -91,8 +93,10 @@ struct Arguments {
   Py_ssize_t count = 0;  ///< Positional ones.
   PyObject* keywords = nullptr;
   bool numbers_as_tensors = false;
-  /// The parameter whose value did not fit, set with kNoMatch.
-  mutable int failed = 0;
+  /// The parameter whose value did not fit, set with kNoMatch where names and counts did.
+  mutable uint8_t failed = 0;
+  /// `failed` of each overload, once all have been tried.
+  uint8_t misfits[kMaxOverloads];
 };
 
 /// Tries the overloads in turn. Does not throw; returns null with an exception set if none fits or the call

@@ -5,14 +5,12 @@
 
 #include <tuple>
 
+#include "python/src/call/bind.h"
 #include "python/src/call/parser.h"
 #include "tenon/dispatch/operator.h"
 
 namespace tenon::python {
 
-/// Puts the arguments into one slot for each parameter, null for those that were not passed, and the value of
-/// requires_grad into one more slot. False if names or counts do not fit.
-bool bind(const Overload& overload, const Arguments& arguments, PyObject** slots) noexcept;
 /// Handles requires_grad=True of a factory.
 void mark_requires_grad(PyObject* value, Tensor& result);
 /// A tuple of the results' named type.
@@ -104,7 +102,7 @@ struct Caller<R(A...)> {
       using P = Parser<std::tuple_element_t<i, std::tuple<A...>>>;
       if (P::parse(Given{slots[i], overload.params[i], arguments}, std::get<i>(values))) [[likely]]
         return true;
-      arguments.failed = i;
+      arguments.failed = static_cast<uint8_t>(i);
       return false;
     };
     if (!(fits(std::integral_constant<size_t, I>()) && ...)) return kNoMatch;

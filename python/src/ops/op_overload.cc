@@ -39,8 +39,10 @@ const OpSchema& renewed(OverloadObject& self) {
   return *(self.schema = &OpSchema::of(OperatorHandle(*self.entry).schema()));
 }
 
-/// Why a schema does not take the arguments.
-std::string reason(OverloadObject& self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+/// Why a schema does not take the arguments: that of index `misfit` has a wrong type; -1 where OpCall::bind
+/// found none.
+std::string reason(OverloadObject& self, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
+                   int misfit) {
   const OpSchema& schema = renewed(self);
   if (static_cast<size_t>(count) > schema.num_positional)
     return fmt::format("takes {} positional arguments, got {}", schema.num_positional, count);
@@ -60,9 +62,7 @@ std::string reason(OverloadObject& self, PyObject* const* args, Py_ssize_t count
     const OpArgument& a = schema.arguments[i];
     const char* name = PyUnicode_AsUTF8(a.name);
     if (!given[i] && !a.fallback) return fmt::format("misses argument '{}'", name);
-    Ref made;
-    DispatchKeySet keys;
-    if (given[i] && !accept(schema, a, given[i], made, keys)) {
+    if (static_cast<int>(i) == misfit) {
       return fmt::format("argument '{}' must be {}, not {}", name, schema::python_type(*a.declared),
                          type_name(given[i]));
     }
@@ -71,9 +71,9 @@ std::string reason(OverloadObject& self, PyObject* const* args, Py_ssize_t count
 }
 
 /// kNoMatch where the arguments do not fit.
-PyObject* try_call(OverloadObject& self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+PyObject* try_call(OverloadObject& self, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
+                   int& misfit) {
   OpCall made(*self.schema, *self.entry);
-  int misfit = -1;
   if (!made.bind(args, count, keywords, misfit)) return kNoMatch;
   return call(made).release();
 }
@@ -82,14 +82,15 @@ PyObject* call_overload(PyObject* o, PyObject* const* args, size_t nargs, PyObje
   OverloadObject& self = overload_of(o);
   const Py_ssize_t count = PyVectorcall_NARGS(nargs);
   return guarded([&]() -> PyObject* {
-    PyObject* result = try_call(self, args, count, keywords);
+    int misfit;
+    PyObject* result = try_call(self, args, count, keywords, misfit);
     if (result != kNoMatch) [[likely]]
       return result;
     const OpSchema* before = self.schema;
-    if (&renewed(self) != before && (result = try_call(self, args, count, keywords)) != kNoMatch)
+    if (&renewed(self) != before && (result = try_call(self, args, count, keywords, misfit)) != kNoMatch)
       return result;
     return PyErr_Format(PyExc_TypeError, "%s(): %s; the schema is %s", self.schema->name().c_str(),
-                        reason(self, args, count, keywords).c_str(),
+                        reason(self, args, count, keywords, misfit).c_str(),
                         schema::to_string(*self.schema->source).c_str());
   });
 }
@@ -101,15 +102,17 @@ PyObject* call_packet(PyObject* o, PyObject* const* args, size_t nargs, PyObject
     return call_overload(PyTuple_GET_ITEM(overloads, 0), args, nargs, keywords);
   const Py_ssize_t count = PyVectorcall_NARGS(nargs);
   return guarded([&]() -> PyObject* {
+    SmallVector<int, 16> misfits(static_cast<size_t>(n));
     for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* result = try_call(overload_of(PyTuple_GET_ITEM(overloads, i)), args, count, keywords);
+      PyObject* result =
+          try_call(overload_of(PyTuple_GET_ITEM(overloads, i)), args, count, keywords, misfits[i]);
       if (result != kNoMatch) return result;
     }
     std::string message = "no overload takes these arguments; there are:";
     std::string name;
     for (Py_ssize_t i = 0; i < n; ++i) {
       OverloadObject& each = overload_of(PyTuple_GET_ITEM(overloads, i));
-      const std::string why = reason(each, args, count, keywords);
+      const std::string why = reason(each, args, count, keywords, misfits[i]);
       name = each.entry->name;
       message += "\n  " + schema::to_string(*each.schema->source) + ": " + why;
     }
@@ -128,7 +131,7 @@ PyObject* redispatch_method(PyObject* o, PyObject* const* args, Py_ssize_t count
       return redispatch(made, *as_key_set(args[0])).release();
     }
     return PyErr_Format(PyExc_TypeError, "%s(): %s; the schema is %s", self.schema->name().c_str(),
-                        reason(self, args + 1, count - 1, keywords).c_str(),
+                        reason(self, args + 1, count - 1, keywords, misfit).c_str(),
                         schema::to_string(*self.schema->source).c_str());
   });
 }

@@ -16,7 +16,6 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TABLE = ROOT / "bench" / "instructions.txt"
-CALLS = 1000  # kCalls of instructions.cc
 
 
 def count(program):
@@ -38,8 +37,8 @@ def count(program):
             capture_output=True,
             text=True,
         ).stdout
-    found = re.findall(r"^\s*([\d,]+) .*?[: ]measure_(\w+)", report, re.MULTILINE)
-    return {name: int(total.replace(",", "")) / CALLS for total, name in found}
+    found = re.findall(r"^\s*([\d,]+) .*?[: ]measure_(\d+)_(\w+)", report, re.MULTILINE)
+    return {name: int(total.replace(",", "")) / int(calls) for total, calls, name in found}
 
 
 def kept():

@@ -116,11 +116,19 @@ inline void check_in_place(const PointwiseInfo& info, const char* op, const Type
   TENON_CHECK(!types.complex() || !in_place || info.result != ResultRule::Real, NotImplemented,
               fmt::format("{}: not implemented in place for complex tensors; the result is real", op));
 }
-inline void check_out(const char* op, OutRule rule, DType result, const char* name_of, DType out) {
+/// Whether an output of `out` may take the result. The real result of complex operands follows PyTorch: any
+/// real dtype takes it, and the operands' own dtype.
+inline bool can_store(const PointwiseInfo& info, const Types& types, DType result, DType out) noexcept {
+  if (info.out_rule == OutRule::Same && info.result == ResultRule::Real && types.complex())
+    return !is_complex(out) || out == types.common;
+  return tenon::can_store(info.out_rule, result, out);
+}
+inline void check_out(const PointwiseInfo& info, const char* op, const Types& types, bool in_place,
+                      DType result, const char* name_of, DType out) {
   TENON_CHECK(can_cast(result, out), Type,
               fmt::format("{}: the result is {}, which cannot be stored in `{}` of {}", op, name(result),
                           name_of, name(out)));
-  TENON_CHECK(can_store(rule, result, out), Type,
+  TENON_CHECK(in_place || can_store(info, types, result, out), Type,
               fmt::format("{}: expected `{}` of {}, the dtype of the result, got {}", op, name_of,
                           name(result), name(out)));
 }

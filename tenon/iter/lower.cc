@@ -142,8 +142,7 @@ std::optional<Lowered> lower_pointwise(const PointwiseInfo& all, std::span<const
     const char* name_of = !info.outputs.empty() ? info.outputs[i].name
                           : in_place            ? info.tensor_names[0]
                                                 : "out";
-    detail::check_out(op.c_str(), in_place ? OutRule::Cast : info.out_rule, made.results[i], name_of,
-                      stored[i]);
+    detail::check_out(info, op.c_str(), types, in_place, made.results[i], name_of, stored[i]);
   }
   call.outs = stored;
   expr::ExpressionParts parts = expr::parts_of(*detail::Written(info).instantiate(call));

@@ -162,9 +162,7 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
   for (size_t i = 0; i < outs.size(); ++i) {
     if (!info.outputs.empty()) names[i] = info.outputs[i].name;
     dtypes[i] = result_dtype(info, i, types.computed);
-    if (outs[i])
-      check_out(op.c_str(), rules.in_place ? OutRule::Cast : info.out_rule, dtypes[i], names[i],
-                outs[i]->dtype());
+    if (outs[i]) check_out(info, op.c_str(), types, rules.in_place, dtypes[i], names[i], outs[i]->dtype());
     config.add_borrowed_output(outs[i] ? *outs[i] : undefined);
   }
   config.set_op_name(op.c_str())

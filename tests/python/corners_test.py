@@ -36,6 +36,10 @@ def test_norms_of_few_values():
         F.group_norm(tenon.ones(1, 2), 2)
     assert F.group_norm(tenon.ones(1, 2), 1).tolist() == [[0, 0]]
     assert F.group_norm(tenon.ones(0, 2), 2).shape == (0, 2)
+    for shape in ((2, 0, 3), (2, 0), (2, 4, 0), (0, 4, 0)):
+        for function in (F.group_norm, tenon.group_norm):
+            with pytest.raises(RuntimeError, match="^group_norm: expected `input` to have channels, and elements in each of them, got "):
+                function(tenon.ones(*shape), 2)
 
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm2d(8), nn.BatchNorm2d(8).eval(), nn.Softmax2d(), nn.LogSoftmax(1)], ids=str)

@@ -112,3 +112,18 @@ def test_on_meta_too():
 def test_in_place_forms_cast():
     x = tenon.ones(2, dtype=tenon.float32)
     assert x.mul_(tenon.ones(2, dtype=tenon.float64)).dtype is tenon.float32
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_absolute_values_of_complex_numbers(device):
+    """A real result of complex operands: any real floating dtype, or the operands' own; of PyTorch 2.15."""
+    z = tenon.tensor([3 + 4j, -1], dtype=tenon.complex64).to(device)
+    for dtype in (tenon.float32, tenon.float64, tenon.complex64):
+        out = tenon.empty(2, dtype=dtype, device=device)
+        assert tenon.abs(z, out=out) is out
+        assert device == "meta" or out.tolist() == [5, 1]
+    for dtype in (tenon.complex128, tenon.int32):
+        with pytest.raises(TypeError, match="^abs: "):
+            tenon.abs(z, out=tenon.empty(2, dtype=dtype, device=device))
+    with pytest.raises(TypeError, match="^abs: expected `out` of float32"):
+        tenon.abs(z.real, out=tenon.empty(2, dtype=tenon.complex64, device=device))

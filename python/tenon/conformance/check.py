@@ -464,11 +464,16 @@ def meta_writes(op, function, s, outs, matrix, dtype):
     matrix.note(op.full_name, dtype, "meta", "tested")
 
 
+def is_complex(spec):
+    return BY_NAME[spec.dtype].category == "complex"
+
+
 def out_elsewhere(op, row, s, matrix, dtype):
     """out= of no elements takes the result's shape; of a wider dtype takes its values, or is refused where PyTorch refuses it;
     of a lower category is refused.
 
-    A factory computes in the dtype of out, and refuses to be asked for another.
+    A factory computes in the dtype of out, and refuses to be asked for another. A real result of complex operands goes to any
+    real dtype.
     """
     function = TENON.function(op, row)
     if isinstance(row.result_dtype(s), tuple):
@@ -492,7 +497,7 @@ def out_elsewhere(op, row, s, matrix, dtype):
             check_in_out(row, s, wide, wider, allowed)
             if wider is not d:
                 refused(op, row, lambda: function(*args, **kwargs, out=wide), s)
-        elif wider is not d and table.out_rule(op) != "Cast":
+        elif wider is not d and table.out_rule(op) != "Cast" and not (row.real and any(is_complex(x) for x in s.specs())):
             refused(op, row, lambda: function(*args, **kwargs, out=wide), s)
         else:
             function(*args, **kwargs, out=wide)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ..arguments import check_module as _check_module
+from ..arguments import check_module as _check_module, describe
 from .optimizer import Optimizer
 
 TYPE_CHECKING = False
@@ -52,6 +52,16 @@ class Adam(Optimizer):
                 "decoupled_weight_decay": decoupled_weight_decay,
             },
         )
+        self._check_tensors(lr, betas, foreach)
+
+    def _check_tensors(self, lr: Any, betas: Any, foreach: bool | None) -> None:
+        """Raises ValueError for options that PyTorch does not take as Tensors."""
+        who = type(self).__name__
+        given = [name for name, value in (("lr", lr), ("betas", betas[0]), ("betas", betas[1])) if isinstance(value, _C.Tensor)]
+        if given.count("betas") == 1:
+            raise ValueError(f"{who}: betas must be either both floats or both Tensors, got {describe(betas[0])} and {describe(betas[1])}")
+        if given and foreach:
+            raise ValueError(f"{who}: {given[0]} as a Tensor is not supported with foreach=True; leave foreach out, or give a float")
 
     def _check(self, group: dict[str, Any]) -> None:
         self._check_numbers(group, "lr", "eps", "weight_decay")

@@ -100,6 +100,9 @@ std::tuple<Tensor, Tensor, Tensor> norm_of_groups(const Tensor& input, const Ten
                                                   double eps, const char* op) {
   const int64_t batch = input.sizes()[0], channels = input.sizes()[1];
   check_groups(input, batch, channels, places, groups, op);
+  TENON_CHECK(channels > 0 && places > 0, Shape,
+              fmt::format("{}: expected `input` to have channels, and elements in each of them, got {}", op,
+                          to_string(input.sizes())));
   check_shaped(weight, IntArrayRef(channels), op, "weight");
   check_shaped(bias, IntArrayRef(channels), op, "bias");
   const int64_t each = channels / groups;

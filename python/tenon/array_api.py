@@ -97,8 +97,8 @@ newaxis = None
 __array_api_version__ = "2024.12"
 
 bitwise_invert = _C.bitwise_not
-equal, not_equal = _C.eq, _C.ne
-greater, greater_equal, less, less_equal = _C.gt, _C.ge, _C.lt, _C.le
+equal, not_equal = _C.eq, _C.not_equal
+greater, greater_equal, less, less_equal = _C.greater, _C.greater_equal, _C.less, _C.less_equal
 moveaxis = _C.moveaxis
 
 _ABSENT = frozenset(

@@ -141,7 +141,7 @@ PyObject* call_cells(const Overload& overload, const Arguments& arguments) {
       mark_requires_grad(slots[overload.num_params], stack.at<Tensor>(0));
     return results_of(overload, stack);
   } catch (...) {
-    set_python_error(overload.function);
+    set_call_error(overload);
     return nullptr;
   }
 }

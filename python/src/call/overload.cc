@@ -7,6 +7,7 @@
 
 #include "python/src/call/bind.h"
 #include "python/src/call/parser.h"
+#include "tenon/dispatch/operator.h"
 
 namespace tenon::python {
 namespace {
@@ -139,6 +140,10 @@ PyObject* first_fit(const Function& f, Arguments& a) {
 }
 
 }  // namespace
+
+void set_call_error(const Overload& overload) noexcept {
+  set_python_error(overload.function, OperatorHandle(*overload.entry).schema().name);
+}
 
 PyObject* call(const Function& function, Arguments arguments) noexcept {
   PyObject* result = first_fit(function, arguments);

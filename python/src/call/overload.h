@@ -50,6 +50,10 @@ struct Arguments;
 using Invoke = PyObject* (*)(const Overload&, const Arguments&);
 inline PyObject* const kNoMatch = reinterpret_cast<PyObject*>(1);
 
+/// Sets the Python exception for the C++ exception that a call of the overload threw, which names the
+/// function as the caller does. To be called in a catch block.
+void set_call_error(const Overload& overload) noexcept;
+
 /// One operator of the dispatcher, as Python calls it.
 struct Overload {
   Invoke invoke = nullptr;

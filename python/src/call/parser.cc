@@ -41,15 +41,6 @@ bool derives_from(PyObject* o, const char* name) noexcept {
   return false;
 }
 
-[[noreturn]] void throw_beyond_int64(PyObject* o) {
-  // The text of a number of more than 4300 digits is refused by Python itself.
-  const Ref text(PyObject_Str(o));
-  const char* digits = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (!digits) PyErr_Clear();
-  throw_error(ErrorKind::Value, std::string("an integer beyond 64 bits") + (digits ? ": " : "") +
-                                    (digits && std::strlen(digits) <= 100 ? digits : ""));
-}
-
 int64_t int_value(PyObject* o) {
   int overflow = 0;
   int64_t value;
@@ -59,7 +50,7 @@ int64_t int_value(PyObject* o) {
     const Ref index(checked(PyNumber_Index(o)));
     value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
   }
-  if (overflow) throw_beyond_int64(o);
+  if (overflow) throw_error(ErrorKind::Value, "an integer beyond 64 bits: " + shown_integer(o));
   if (value == -1 && PyErr_Occurred()) throw PythonError();
   return value;
 }
@@ -84,6 +75,27 @@ bool for_each_item(PyObject* o, F&& take) {
 }  // namespace
 
 PyObject* const kRest = &g_rest_marker;
+
+std::string shown_integer(PyObject* o) {
+  constexpr size_t kAll = 100, kFirst = 20;
+  Ref text(PyObject_Str(o));
+  bool hexadecimal = false;
+  if (!text) {  // Python refuses decimal texts of more than 4300 digits
+    PyErr_Clear();
+    text = Ref(PyNumber_ToBase(o, 16));
+    hexadecimal = true;
+  }
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!utf8) {
+    PyErr_Clear();
+    return Py_TYPE(o)->tp_name;
+  }
+  const std::string_view all(utf8);
+  if (all.size() <= kAll) return std::string(all);
+  const size_t digits = all.size() - (all.starts_with('-') ? 1 : 0) - (hexadecimal ? 2 : 0);
+  return std::string(all.substr(0, kFirst)) + "... (" + std::to_string(digits) +
+         (hexadecimal ? " hexadecimal digits)" : " digits)");
+}
 
 bool is_numpy_array(PyObject* o) noexcept { return derives_from(o, "numpy.ndarray"); }
 

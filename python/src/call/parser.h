@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,8 @@ inline bool is_sequence(PyObject* o) noexcept { return PyTuple_Check(o) || PyLis
 bool is_numpy_array(PyObject* o) noexcept;
 /// A scalar of NumPy's that is no number: a date, a time span, a text, a record.
 bool is_numpy_scalar_without_number(PyObject* o) noexcept;
+/// An int's digits for a message: the first ones where it has more than a hundred.
+std::string shown_integer(PyObject* o);
 /// A list or tuple of ints, a Size, a NumPy array of ints.
 bool parse_ints(PyObject* o, Dims& out);
 bool parse_floats(PyObject* o, std::vector<double>& out);

@@ -88,7 +88,7 @@ struct Caller<R(A...)> {
     try {
       return call(overload, arguments, slots, std::index_sequence_for<A...>());
     } catch (...) {
-      set_python_error(overload.function);
+      set_call_error(overload);
       return nullptr;
     }
   }

@@ -30,7 +30,7 @@ std::optional<Device> device_argument(const char* function, PyObject* o) {
 // tenon.tensor, as_tensor, from_numpy
 
 PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return guarded([&] {
+  return guarded("tensor", [&] {
     static constexpr const char* kNames[] = {"data", "dtype", "device", "requires_grad", "pin_memory"};
     const auto [data, dtype, device, requires_grad, pin_memory] =
         spread("tensor", kNames, 1, args, n, keywords);
@@ -60,7 +60,7 @@ Tensor shared_or_new(PyObject* data, std::optional<DType> dtype, const char* fun
 }
 
 PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return guarded([&] {
+  return guarded("as_tensor", [&] {
     static constexpr const char* kNames[] = {"data", "dtype", "device"};
     const auto [data, dtype, device] = spread("as_tensor", kNames, 3, args, n, keywords);
     TENON_CHECK(data, Type, "as_tensor() misses argument 'data'");
@@ -75,7 +75,7 @@ PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* ke
 
 /// `copy` is the array API's: True asks for a copy, False forbids one, None makes one where it is needed.
 PyObject* as_array(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return guarded([&] {
+  return guarded("asarray", [&] {
     static constexpr const char* kNames[] = {"obj", "dtype", "device", "copy", "requires_grad"};
     const auto [data, dtype, device, copy, requires_grad] = spread("asarray", kNames, 1, args, n, keywords);
     TENON_CHECK(data, Type, "asarray() misses argument 'obj'");
@@ -96,7 +96,7 @@ PyObject* as_array(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* key
 }
 
 PyObject* from_buffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return guarded([&] {
+  return guarded("frombuffer", [&] {
     static constexpr const char* kNames[] = {"buffer", "dtype", "count", "offset", "requires_grad"};
     const auto [buffer, dtype, count, offset, requires_grad] =
         spread("frombuffer", kNames, 1, args, n, keywords);
@@ -257,6 +257,20 @@ PyObject* to_numpy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
   });
 }
 
+/// Says what NumPy's own error, which is set, is about. Other exceptions come from the object that was handed
+/// in.
+[[noreturn]] void throw_not_cast(PyObject* dtype) {
+  const bool of_type = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
+  if (!of_type && !PyErr_ExceptionMatches(PyExc_ValueError)) throw PythonError();
+  const std::string said = take_error_text();
+  throw_error(
+      of_type ? ErrorKind::Type : ErrorKind::Value,
+      fmt::format(
+          "__array__(): argument 'dtype' must be a dtype of NumPy that the elements can be converted to, "
+          "not {}: {}",
+          Py_TYPE(dtype)->tp_name, said));
+}
+
 /// NumPy calls this for np.asarray(x) and np.array(x, dtype).
 PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
@@ -272,7 +286,8 @@ PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
       const Ref astype(checked(PyObject_GetAttrString(array.get(), "astype")));
       const Ref arguments(checked(PyTuple_Pack(1, dtype)));
       const Ref keywords(checked(Py_BuildValue("{s:O}", "copy", Py_False)));
-      result = Ref(checked(PyObject_Call(astype.get(), arguments.get(), keywords.get())));
+      result = Ref(PyObject_Call(astype.get(), arguments.get(), keywords.get()));
+      if (!result) throw_not_cast(dtype);
     }
     // `copy` is NumPy's: True asks for one, False forbids it, None takes what is needed.
     const bool shared = result.get() == array.get();
@@ -310,7 +325,7 @@ PyObject* convert(const char* method, PyObject* o, const TensorOptions& options,
 
 /// `to` by keywords, after positional arguments have been sorted into them.
 PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return guarded([&] {
+  return guarded("to", [&] {
     static constexpr const char* kNames[] = {"first",  "second", "non_blocking", "copy",         "dtype",
                                              "device", "other",  "layout",       "memory_format"};
     // Positional: (dtype | device | tensor), or (device, dtype); then non_blocking, copy.

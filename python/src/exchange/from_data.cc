@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "python/src/call/parser.h"
+#include "python/src/call/spread.h"
 #include "python/src/exchange/foreign.h"
 #include "tenon/core/float8.h"
 #include "tenon/core/half.h"
@@ -346,7 +347,11 @@ Tensor bytes_of_buffer(PyObject* object) {
   if (PyObject_GetBuffer(object, buffer.get(), PyBUF_WRITABLE) < 0) {
     PyErr_Clear();
     read_only = true;
-    if (PyObject_GetBuffer(object, buffer.get(), PyBUF_SIMPLE) < 0) throw PythonError();
+    if (PyObject_GetBuffer(object, buffer.get(), PyBUF_SIMPLE) < 0) {
+      if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
+      PyErr_Clear();
+      wrong_type("frombuffer", "buffer", "an object with a buffer, as bytes has", object);
+    }
   }
   const Dims sizes{buffer->len};
   const auto first = reinterpret_cast<Address>(buffer->buf);

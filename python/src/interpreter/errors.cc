@@ -129,9 +129,7 @@ static void set_system_error(const io::SystemError& e) noexcept {
   if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
 }
 
-void set_python_error() noexcept { set_python_error(""); }
-
-void set_python_error(const char* called) noexcept {
+void set_python_error(const char* called, std::string_view original) noexcept {
   try {
     throw;
   } catch (const PythonError&) {
@@ -141,8 +139,9 @@ void set_python_error(const char* called) noexcept {
     set_system_error(e);
   } catch (const FileError& e) {
     set_error(g_file_error, e.what());
-  } catch (const Error& e) {
+  } catch (Error& e) {
     const bool named = !e.operator_name().empty();
+    if (named && e.operator_name() == original) e.set_operator(called);
     set_error(exception_for(e.kind()), named ? e.what() : with_name(called, e.what()).c_str());
   } catch (const std::bad_alloc&) {
     set_out_of_memory(called);
@@ -151,6 +150,16 @@ void set_python_error(const char* called) noexcept {
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "an exception that is not a std::exception");
   }
+}
+
+std::string take_error_text() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const Ref owned_type(type), owned_value(value), owned_traceback(traceback);
+  const Ref text(value ? PyObject_Str(value) : nullptr);
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!utf8) PyErr_Clear();
+  return utf8 ? utf8 : "a Python exception";
 }
 
 void throw_python_error() { throw_carried<CarriedError>(); }

@@ -1,6 +1,11 @@
 // Converts C++ exceptions to Python exceptions. Used by every entry point of the extension module.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
 #include "python/src/interpreter/reference.h"
 
 namespace tenon::python {
@@ -8,35 +13,32 @@ namespace tenon::python {
 /// Thrown where a Python exception is already set: unwinds C++ up to the entry point, which returns null.
 struct PythonError {};
 
-/// Sets the Python exception for the C++ exception that is being handled. To be called in a catch block.
-void set_python_error() noexcept;
-/// The same for a call of an operator: an error of Tenon that names no operator gets its name.
-void set_python_error(const char* called) noexcept;
+/// Sets the Python exception for the C++ exception that is being handled, of a call by the name `called`,
+/// which an error of Tenon that names no operator gets. To be called in a catch block. Where `called` is an
+/// alias, an error of `original`, the operator's own name, gets it too.
+void set_python_error(const char* called, std::string_view original = {}) noexcept;
 
-/// Runs `f` and returns what it returns; null (or -1) with a Python exception set when it throws.
+/// Runs `f` and returns what it returns; null (or -1) with a Python exception set when it throws. An error
+/// that names no function gets the name `called`.
 template <class F>
-auto guarded(F&& f) noexcept -> decltype(f()) {
+auto guarded(const char* called, F&& f) noexcept -> decltype(f()) {
   try {
     return f();
   } catch (...) {
-    set_python_error();
+    set_python_error(called);
     if constexpr (std::is_pointer_v<decltype(f())>)
       return nullptr;
     else
       return -1;
   }
 }
-
-/// The same for a function that is no operator's: an error that names none gets the function's name.
 template <class F>
-PyObject* guarded(const char* called, F&& f) noexcept {
-  try {
-    return f();
-  } catch (...) {
-    set_python_error(called);
-    return nullptr;
-  }
+auto guarded(F&& f) noexcept -> decltype(f()) {
+  return guarded("", std::forward<F>(f));
 }
+
+/// Clears the Python exception that is set, and returns its text.
+std::string take_error_text();
 
 /// Throws PythonError when `o` is null.
 inline PyObject* checked(PyObject* o) {

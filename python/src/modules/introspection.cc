@@ -49,26 +49,26 @@ PyObject* all_operators(PyObject*, PyObject*) {
   return guarded([&] { return list_of(Dispatcher::singleton().operator_names(Dispatcher::Listed::No)); });
 }
 PyObject* schema_text(PyObject*, PyObject* o) {
-  return guarded(
-      [&] { return to_python(schema::to_string(operator_argument("schema", "name", o).schema())); });
+  return guarded([&] { return to_python(schema::to_string(operator_argument("schema", "op", o).schema())); });
 }
 PyObject* dump(PyObject*, PyObject* o) {
   return guarded([&] {
-    return to_python(Dispatcher::singleton().dump_registrations(registered_argument("dump", "name", o)));
+    return to_python(Dispatcher::singleton().dump_registrations(registered_argument("dump", "op", o)));
   });
 }
 PyObject* table(PyObject*, PyObject* o) {
-  return guarded(
-      [&] { return to_python(Dispatcher::singleton().dump_table(operator_argument("table", "name", o))); });
+  return guarded([&] {
+    return to_python(Dispatcher::singleton().dump_table(operator_argument("dump_table", "op", o)));
+  });
 }
 PyObject* has_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     TENON_CHECK(n == 1 || n == 2, Type, "has_kernel() takes an operator's name and, or not, a key's name");
     if (n == 1)
       return PyBool_FromLong(
-          Dispatcher::singleton().has_kernel(operator_argument("has_kernel", "name", args[0])));
+          Dispatcher::singleton().has_kernel(operator_argument("has_kernel", "op", args[0])));
     const auto key = key_asked_for(text_argument("has_kernel", "name", args[1]));
-    const OperatorHandle op = operator_argument("has_kernel", "name", args[0]);
+    const OperatorHandle op = operator_argument("has_kernel", "op", args[0]);
     return PyBool_FromLong(key && Dispatcher::singleton().has_kernel(op, *key));
   });
 }

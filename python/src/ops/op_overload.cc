@@ -70,6 +70,17 @@ std::string reason(OverloadObject& self, PyObject* const* args, Py_ssize_t count
   return "does not take these arguments";
 }
 
+/// As guarded(), with the name of the operator, which only an error looks up.
+template <class F>
+PyObject* guarded_call(const OverloadObject& self, F&& f) noexcept {
+  try {
+    return f();
+  } catch (...) {
+    set_python_error(self.schema->source->name.c_str());
+    return nullptr;
+  }
+}
+
 /// kNoMatch where the arguments do not fit.
 PyObject* try_call(OverloadObject& self, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
                    int& misfit) {
@@ -81,7 +92,7 @@ PyObject* try_call(OverloadObject& self, PyObject* const* args, Py_ssize_t count
 PyObject* call_overload(PyObject* o, PyObject* const* args, size_t nargs, PyObject* keywords) {
   OverloadObject& self = overload_of(o);
   const Py_ssize_t count = PyVectorcall_NARGS(nargs);
-  return guarded([&]() -> PyObject* {
+  return guarded_call(self, [&]() -> PyObject* {
     int misfit;
     PyObject* result = try_call(self, args, count, keywords, misfit);
     if (result != kNoMatch) [[likely]]
@@ -101,7 +112,7 @@ PyObject* call_packet(PyObject* o, PyObject* const* args, size_t nargs, PyObject
   if (n == 1) [[likely]]
     return call_overload(PyTuple_GET_ITEM(overloads, 0), args, nargs, keywords);
   const Py_ssize_t count = PyVectorcall_NARGS(nargs);
-  return guarded([&]() -> PyObject* {
+  return guarded_call(overload_of(PyTuple_GET_ITEM(overloads, 0)), [&]() -> PyObject* {
     SmallVector<int, 16> misfits(static_cast<size_t>(n));
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* result =
@@ -121,7 +132,7 @@ PyObject* call_packet(PyObject* o, PyObject* const* args, size_t nargs, PyObject
 }
 
 PyObject* redispatch_method(PyObject* o, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
-  return guarded([&]() -> PyObject* {
+  return guarded("redispatch", [&]() -> PyObject* {
     TENON_CHECK(count >= 1 && as_key_set(args[0]), Type,
                 "redispatch() takes a DispatchKeySet, then the operator's arguments");
     OverloadObject& self = overload_of(o);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/tensor/tensor_object.h"
@@ -97,13 +98,12 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &device, &index)) {
     return nullptr;
   }
-  return guarded([&]() -> PyObject* {
+  return guarded("device", [&]() -> PyObject* {
     std::optional<Device> value = as_device(device);
     if (!value)
       return PyErr_Format(PyExc_TypeError, "device: type must be a str, not %s", Py_TYPE(device)->tp_name);
     if (index && index != Py_None) {
-      const long i = PyLong_AsLong(index);
-      if (i == -1 && PyErr_Occurred()) return nullptr;
+      const int64_t i = int_argument("device", "index", index);
       TENON_CHECK(i >= 0 && i < 128 && value->index < 0, Value,
                   "device: index must be from 0 to 127, given once");
       value->index = static_cast<int8_t>(i);
@@ -211,6 +211,17 @@ PyObject* as_size(PyObject* tuple) {
   const Ref owner(tuple);
   return PyObject_CallOneArg(reinterpret_cast<PyObject*>(&g_size_type), tuple);
 }
+/// As a tuple is made, with errors that say of what.
+PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* size = PyTuple_Type.tp_new(type, args, kwargs);
+  if (size) [[likely]]
+    return size;
+  return guarded("Size", []() -> PyObject* {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
+    const std::string text = take_error_text();
+    throw_error(ErrorKind::Type, "Size: " + text);
+  });
+}
 PyObject* size_subscript(PyObject* o, PyObject* key) {
   return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(o, key));
 }
@@ -226,6 +237,7 @@ bool add_size_type(PyObject* module) {
   t.tp_name = "tenon.Size";
   t.tp_doc = "A shape: a tuple of ints, with numel().";
   t.tp_base = &PyTuple_Type;
+  t.tp_new = &size_new;
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_repr = &size_repr;
   t.tp_methods = g_size_methods;
@@ -252,7 +264,7 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   const char* names[] = {"device", nullptr};
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device))
     return nullptr;
-  return guarded([&] {
+  return guarded("Generator", [&] {
     if (device && !as_device(device))
       throw_error(ErrorKind::Type, "Generator: device must be a device or a str");
     return wrap(Generator(default_generator().initial_seed()));
@@ -507,7 +519,7 @@ std::optional<Device> as_device(PyObject* o) {
   const char* text = PyUnicode_AsUTF8AndSize(o, &size);
   if (!text) {
     PyErr_Clear();
-    throw_error(ErrorKind::Value, "Device: a str with lone surrogates names no device");
+    throw_error(ErrorKind::Value, "a str with lone surrogates names no device");
   }
   return Device(std::string_view(text, static_cast<size_t>(size)));
 }
@@ -519,14 +531,20 @@ uint64_t seed_argument(PyObject* o) {
   if (!PyIndex_Check(o) ||
       (is_tensor(o) && (tensor_of(o).numel() != 1 || !is_integral(tensor_of(o).dtype(), true))))
     wrong_type("manual_seed", "seed", "an int", o);
-  const Ref index(checked(PyNumber_Index(o)));
+  const Ref index(PyNumber_Index(o));
+  if (!index) {
+    if (!is_numpy_array(o)) throw PythonError();
+    PyErr_Clear();  // NumPy says nothing of the seed
+    wrong_type("manual_seed", "seed", "an int", o);
+  }
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
   if (overflow == 0) return static_cast<uint64_t>(value);
   const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(index.get()) : 0;
   const bool fits = overflow > 0 && !PyErr_Occurred();
   PyErr_Clear();
-  TENON_CHECK(fits, Value, "manual_seed: seed must be between -2^63 and 2^64 - 1");
+  TENON_CHECK(fits, Value,
+              "manual_seed: seed must be between -2^63 and 2^64 - 1, got " + shown_integer(index.get()));
   return large;
 }
 

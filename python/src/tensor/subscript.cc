@@ -168,7 +168,7 @@ class Selection {
 };
 
 PyObject* get_item(PyObject* o, PyObject* key) {
-  return guarded([&] {
+  return guarded("__getitem__", [&] {
     const Tensor& self = tensor_of(o);
     int64_t position = 0;
     if (PyLong_CheckExact(key) && self.dim() > 0 && parse_int(key, position))
@@ -206,7 +206,7 @@ void assign(const Tensor& self, PyObject* key, PyObject* value) {
 }
 
 int set_item(PyObject* o, PyObject* key, PyObject* value) {
-  return guarded([&] {
+  return guarded("__setitem__", [&] {
     TENON_CHECK(
         value, Type,
         "__delitem__: a tensor's elements cannot be deleted; make a tensor of the others, as x[mask]");
@@ -237,7 +237,7 @@ PyObject* iterate(PyObject* o) {
 }
 
 int contains(PyObject* o, PyObject* item) {
-  return guarded([&] {
+  return guarded("__contains__", [&] {
     const Tensor& t = tensor_of(o);
     Scalar number;
     if (is_tensor(item)) return static_cast<int>(t.eq(tensor_of(item)).any().item<bool>());

@@ -20,7 +20,7 @@ void merge(std::vector<T>& all, std::span<T> part, const char* T::*name) {
 
 /// PyTorch's old constructor: Tensor() and Tensor(2, 3) give uninitialised floats, Tensor([...]) copies.
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  return guarded([&] {
+  return guarded("Tensor", [&] {
     if (type != &tensor_type || (kwargs && PyDict_GET_SIZE(kwargs) > 0)) {
       throw_error(ErrorKind::Type,
                   "Tensor(): use tenon.tensor(data), tenon.empty(sizes) or nn.Parameter(tensor)");

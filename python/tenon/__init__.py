@@ -140,7 +140,9 @@ Tensor.type = _type  # type: ignore  # noqa: F821
 def _record_stream(self, stream):
     """Notes that work of `stream` uses the tensor: its memory is not reused before that work has run."""
     if not hasattr(stream, "stream_id"):
-        raise TypeError(f"record_stream: stream must be a Stream, not {type(stream).__name__}")
+        from .arguments import describe
+
+        raise TypeError(f"record_stream: stream must be a Stream, got {describe(stream)}")
     _C._devices.record_stream(self, stream.device, stream.stream_id)
 
 

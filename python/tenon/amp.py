@@ -7,7 +7,7 @@ import functools
 
 from . import _C
 from .absent import module_getattr
-from .callers import warn
+from .callers import warn as _warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _is_enabled(who: str, device: Any, enabled: bool) -> bool:
     if not enabled:
         return False
     if device != "cpu" and device not in loaded:
-        warn(f"{who} is enabled, but there is no device of type {device!r} here: it is disabled")
+        _warn(f"{who} is enabled, but there is no device of type {device!r} here: it is disabled")
         return False
     raise NotImplementedError(f"{who}: mixed precision is not in Tenon yet: {_INSTEAD}")
 

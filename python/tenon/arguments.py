@@ -143,6 +143,14 @@ def describe(value: object) -> str:
     return f"{text} ({name})" if 0 < len(text) <= 40 and "\n" not in text else name
 
 
+def path_of(function: str, file: object, wanted: str = "filename must be a path") -> bytes:
+    """A path as the system has it; TypeError for what is none."""
+    try:
+        return os.fsencode(file)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{function}: {wanted}, got {describe(file)}") from None
+
+
 def unwrapped(function: Any) -> Any:
     """The function as it was written, without what wraps it."""
     while hasattr(function, "__wrapped__"):
@@ -178,7 +186,10 @@ def _is_within(error: Exception) -> bool:
         return False
     while True:
         code = place.tb_frame.f_code
-        own, pythons = code.co_filename.startswith(_PACKAGE), code.co_filename.startswith(_LIBRARY) and "site-packages" not in code.co_filename
+        file = code.co_filename
+        # Modules that are frozen into the interpreter, as os is, have no file.
+        pythons = file.startswith("<frozen ") or (file.startswith(_LIBRARY) and "site-packages" not in file)
+        own = file.startswith(_PACKAGE)
         if not own and not pythons:
             return False
         if place.tb_next is None:
@@ -216,12 +227,14 @@ def checked(function: Any) -> Any:
             raise found from error
         if error.args == (text,):
             error.args = (f"{owner}: {text}",)
+        elif isinstance(error, OverflowError):  # of a power of floats, which has the system's number too
+            error.args = (f"{owner}: {error.args[-1]}",)
 
     def call(*args, **kwargs):
         if is_constructor and (found := wrong(args, kwargs)):
             raise found
         try: return function(*args, **kwargs)  # fmt: skip
-        except (TypeError, AttributeError, LookupError, ValueError) as error:
+        except (TypeError, AttributeError, LookupError, ValueError, ArithmeticError) as error:
             explain(error, args, kwargs)
             raise
 

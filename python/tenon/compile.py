@@ -17,6 +17,7 @@ import sys
 import weakref
 
 from . import _C
+from .arguments import describe
 from .nn import Module
 
 TYPE_CHECKING = False
@@ -209,7 +210,7 @@ def _check(fn):
             f"compile takes a function or a module, got the class {fn.__qualname__!r}: compile its methods, or an instance"
         )
     if not callable(fn):
-        raise TypeError(f"compile takes a function or a module, got {type(fn).__name__}")
+        raise TypeError(f"compile takes a function or a module, got {describe(fn)}")
     inner = fn
     while isinstance(inner, functools.partial):
         inner = inner.func

@@ -17,7 +17,7 @@ import weakref
 
 from . import _C, namespaces
 from ._C import OpOverload, OpOverloadPacket
-from .arguments import check_module as _check_module
+from .arguments import check_module as _check_module, describe
 from .infer_schema import infer_schema
 
 TYPE_CHECKING = False
@@ -73,14 +73,15 @@ def _split(full_name: str) -> tuple[str, str]:
     return ns, name
 
 
-def _full_name(op: Op) -> str:
+def _full_name(function: str, argument: str, op: Op) -> str:
+    """The name of an operator that `function` was given."""
     if isinstance(op, OpOverload):
         return op._name
     if isinstance(op, OpOverloadPacket):
         return op._qualified_op_name
     if isinstance(op, str):
         return op
-    raise TypeError(f"op must be an operator or its name, not {type(op).__name__}")
+    raise TypeError(f"{function}: {argument} must be an operator or its name, got {describe(op)}")
 
 
 def _describe(function: Any) -> str:
@@ -172,14 +173,14 @@ class Library:
         schema's arguments, keyword-only ones by name; with `with_keyset` the call's DispatchKeySet first. The newest
         kernel of a key runs. Raises TypeError naming the argument that `fn` does not take.
         """
-        full_name = _full_name(op_name)
+        full_name = _full_name("impl", "op_name", op_name)
         if "::" not in full_name:
             full_name = f"{self.ns}::{full_name}"
         key = dispatch_key or self.dispatch_key or "CompositeImplicit"
         if fn is fallthrough_kernel:
             fn = None
         elif not callable(fn):
-            raise TypeError(f"impl: the kernel of {full_name} must be callable, not {type(fn).__name__}")
+            raise TypeError(f"impl: the kernel of {full_name} must be callable, got {describe(fn)}")
         else:
             schema = _C._op_schema(full_name)
             if schema is not None:
@@ -205,7 +206,7 @@ class Library:
         if fn is fallthrough_kernel:
             return self._handle.fallback(key, None, *_caller())
         if not callable(fn):
-            raise TypeError(f"fallback: the kernel for {key} must be callable, not {type(fn).__name__}")
+            raise TypeError(f"fallback: the kernel for {key} must be callable, got {describe(fn)}")
 
         def call(where, *args, **kwargs):
             keyset, name = where
@@ -282,7 +283,7 @@ def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tag
         return _decorator(lambda f: qualname.impl(name, f), None)
     ns, name = _split(qualname)
     if not isinstance(schema, str):
-        raise TypeError(f"define: the schema of {qualname} must be a str, not {type(schema).__name__}")
+        raise TypeError(f"define: the schema of {qualname} must be a str, got {describe(schema)}")
     _fragment(ns, lib).define(name + schema)
 
 
@@ -311,7 +312,7 @@ def impl(
     """
     if isinstance(qualname, Library):
         return _decorator(lambda f: qualname.impl(types, f, func or "", with_keyset=with_keyset), None)
-    return register_kernel(qualname, types, func, lib=lib)
+    return register_kernel(_full_name("impl", "qualname", qualname), types, func, lib=lib)
 
 
 @overload
@@ -331,7 +332,7 @@ def register_kernel(
     lib: Library | None = None,
 ) -> Any:
     """Registers the kernel of an operator for a device ("cpu"), several, or all (None). Decorates without `func`."""
-    full_name = _full_name(op)
+    full_name = _full_name("register_kernel", "op", op)
     keys = _keys(device_types)
 
     def register(f):
@@ -356,7 +357,7 @@ def register_fake(
 
     It serves the meta device, and shape inference while a program is recorded. Decorates without `func`.
     """
-    full_name = _full_name(op)
+    full_name = _full_name("register_fake", "op", op)
     return _decorator(lambda f: _fragment(_split(full_name)[0], lib).impl(full_name, f, "Meta"), func)
 
 
@@ -375,7 +376,7 @@ def register_autograd(
     `backward(ctx, *grads)` gets a gradient for each result (zeros where none arrived; None after
     ctx.set_materialize_grads(False)), and returns one for each positional argument, None where there is none.
     """
-    full_name = _full_name(op)
+    full_name = _full_name("register_autograd", "op", op)
     schema = _C._op_schema(full_name)
     if schema is None:
         raise NotImplementedError(f"register_autograd: operator '{full_name}' is not declared")
@@ -397,7 +398,7 @@ def register_autograd(
         raise RuntimeError(f"register_autograd: `{text}` returns nothing that could be differentiated")
     for function, what in ((backward, "backward"), (setup_context, "setup_context")):
         if function is not None and not callable(function):
-            raise TypeError(f"register_autograd: {what} must be callable, not {type(function).__name__}")
+            raise TypeError(f"register_autograd: {what} must be callable, got {describe(function)}")
     if backward is None:
         raise TypeError("register_autograd: backward must be callable, not None")
     _fragment(_split(full_name)[0], lib)._autograd(full_name, backward, setup_context)
@@ -409,7 +410,7 @@ def register_not_differentiable(op: Op, /, *, lib: Library | None = None) -> Non
     Its results do not require grad, even if its arguments do, and a tensor that it writes in place loses its history. The
     backward pass through an operator that has neither this nor a derivative raises NotImplementedError.
     """
-    full_name = _full_name(op)
+    full_name = _full_name("register_not_differentiable", "op", op)
     if _C._op_schema(full_name) is None:
         raise NotImplementedError(f"register_not_differentiable: operator '{full_name}' is not declared")
     _fragment(_split(full_name)[0], lib)._not_differentiable(full_name)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from . import _C
-from .arguments import check_module as _check_module
+from .arguments import check_module as _check_module, describe
 from .autograd import grad
 from .autograd.grad_mode import no_grad
 from .compile import compile
@@ -141,7 +141,7 @@ def check(op, args, kwargs, test_utils, raise_exception, rtol, atol) -> dict[str
             raise LookupError(f"opcheck: {e}") from None
     op = op.default if isinstance(op, _C.OpOverloadPacket) else op
     if not isinstance(op, _C.OpOverload):
-        raise TypeError(f"opcheck: expected an operator or its name, 'namespace::name', got {type(op).__name__}")
+        raise TypeError(f"opcheck: expected an operator or its name, 'namespace::name', got {describe(op)}")
     call = _Call(op, tuple(args), dict(kwargs or {}), rtol, atol)
     outcome = {}
     for name in names:

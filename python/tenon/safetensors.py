@@ -11,7 +11,7 @@ What Tenon writes holds a checksum, which other programs pass over: docs/weights
 from __future__ import annotations
 
 from . import _C
-from .arguments import check_module as _check_module
+from .arguments import check_module as _check_module, describe, path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,18 +109,8 @@ class _Slice:
 
 def _dict(tensors):
     if not hasattr(tensors, "keys"):
-        raise TypeError(f"save: safetensors holds a dict of tensors, not a {type(tensors).__name__}")
+        raise TypeError(f"save: safetensors holds a dict of tensors, got {describe(tensors)}")
     return dict(tensors)
-
-
-def path_of(function, file, wanted="filename must be a path"):
-    """A path as the system has it."""
-    import os
-
-    try:
-        return os.fsencode(file)
-    except TypeError:
-        raise TypeError(f"{function}: {wanted}, got {type(file).__name__}") from None
 
 
 def _on(device, tensors):

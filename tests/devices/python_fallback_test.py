@@ -100,7 +100,7 @@ def test_what_is_refused(ops):
         Library("lacking", "FRAGMENT").fallback(lambda op: None, "OpenReg")
     with pytest.raises(ValueError, match="fallback: name the dispatch key that it serves"):
         lib.fallback(lambda op: None)
-    with pytest.raises(TypeError, match="fallback: the kernel for OpenReg must be callable, not int"):
+    with pytest.raises(TypeError, match="fallback: the kernel for OpenReg must be callable, got "):
         lib.fallback(3, "OpenReg")
     with pytest.raises(ValueError, match="CompositeImplicit cannot have one"):
         lib.fallback(lambda op: None, "CompositeImplicitAutograd")

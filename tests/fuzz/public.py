@@ -3,6 +3,7 @@
 import enum
 import importlib
 import inspect
+import os
 import pathlib
 import re
 from collections import OrderedDict
@@ -14,10 +15,10 @@ import numpy as np
 import tenon
 
 MODULES = (
-    "tenon", "tenon.accelerator", "tenon.array_api", "tenon.autograd", "tenon.autograd.graph", "tenon.backends", "tenon.cpu",
-    "tenon.cuda", "tenon.devices", "tenon.dispatch", "tenon.graph", "tenon.library", "tenon.linalg", "tenon.nn",
+    "tenon", "tenon.accelerator", "tenon.amp", "tenon.array_api", "tenon.autograd", "tenon.autograd.graph", "tenon.backends", "tenon.cpu",
+    "tenon.cuda", "tenon.devices", "tenon.dispatch", "tenon.graph", "tenon.library", "tenon.linalg", "tenon.mps", "tenon.nn",
     "tenon.nn.attention", "tenon.nn.functional", "tenon.nn.init", "tenon.nn.utils", "tenon.ops", "tenon.optim",
-    "tenon.optim.lr_scheduler", "tenon.random", "tenon.safetensors", "tenon.testing", "tenon.utils.data",
+    "tenon.optim.lr_scheduler", "tenon.random", "tenon.safetensors", "tenon.testing", "tenon.utils.checkpoint", "tenon.utils.data", "tenon.xpu",
 )  # fmt: skip
 
 #: What ends, stops or starts processes, and what a wrong argument is right for.
@@ -121,11 +122,13 @@ def callables():
 @cache
 def _known_words():
     words = {c.name.rpartition(".")[2] for c in callables()} | {c.name.split(".")[-2] for c in callables()}
-    return words | {"DLPack", "dlpack"} | {name.partition("::")[2].partition(".")[0] for name in tenon.dispatch.operators()} - {"tenon", "nn"}
+    return words | {"DLPack", "dlpack", "__dlpack__"} | {name.partition("::")[2].partition(".")[0] for name in tenon.dispatch.operators()} - {"tenon", "nn"}
 
 
 def _is_quoted(value, text):
     """Whether the text shows an argument that is a name or a path."""
+    if isinstance(value, bytes):  # a path, which errors show as text
+        return bool(value) and repr(os.fsdecode(value)) in text
     if isinstance(value, (str, pathlib.PurePath)):
         return repr(str(value)) in text or f"'{value}'" in text or (len(str(value)) > 2 and str(value) in text)
     if repr(value) == text:  # a KeyError of a dict

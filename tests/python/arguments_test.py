@@ -7,7 +7,8 @@ import pytest
 
 import tenon
 import tenon.nn.functional as F
-from tenon import nn
+from tenon import array_api, nn
+from tenon.utils.checkpoint import checkpoint, checkpoint_sequential
 
 #: By name: what constructors of modules take.
 RIGHT = {
@@ -73,14 +74,70 @@ def test_a_subclass_is_named_as_itself():
         (lambda: tenon.einsum(tenon.ones(2), 3), r"^einsum: an operand's dimensions must be .*, got 3 \(int\)$"),
         (lambda: tenon.manual_seed(tenon.ones(2)), r"^manual_seed\(\): argument 'seed' must be an int, not tenon.Tensor$"),
         (lambda: nn.Linear(1, 1).zero_grad("no"), r"^zero_grad\(\): argument 'set_to_none' must be a bool, not str$"),
-        (lambda: tenon.ones(2).to("\ud800"), "^Device: a str with lone surrogates names no device$"),
+        (lambda: tenon.ones(2).to("\ud800"), "^to: a str with lone surrogates names no device$"),
         (lambda: tenon.einsum("\ud800", tenon.ones(2)), "^einsum: a str with lone surrogates, which has no UTF-8$"),
+        (lambda: tenon.device("cpu", "1"), r"^device\(\): argument 'index' must be int, not str$"),
         (lambda: tenon.ones(2).diag(-(2**70)), f"^diag: an integer beyond 64 bits: {-(2**70)}$"),
+        (lambda: tenon.ones(10**400), r"^ones: an integer beyond 64 bits: 10000000000000000000\.\.\. \(401 digits\)$"),
+        (lambda: tenon.ones(-(16**5000)), r"^ones: an integer beyond 64 bits: -0x10000000000000000\.\.\. \(5001 hexadecimal digits\)$"),
+        (lambda: tenon.tensor(2**64), f"^tensor: an integer beyond 64 bits: {2**64}$"),
+        (lambda: tenon.Tensor(2**64), f"^Tensor: an integer beyond 64 bits: {2**64}$"),
+        (lambda: 2**64 in tenon.ones(1), f"^__contains__: an integer beyond 64 bits: {2**64}$"),
+        (lambda: tenon.ones(1).__setitem__(0, 2**64), f"^__setitem__: an integer beyond 64 bits: {2**64}$"),
+        (lambda: tenon.manual_seed(2**64), f"^manual_seed: seed must be from -2\\^63 to 2\\^64 - 1, got {2**64}$"),
+        (lambda: tenon.manual_seed(np.array([object()])), r"^manual_seed\(\): argument 'seed' must be an int, not numpy.ndarray$"),
+        (lambda: tenon.ones(1).__array__(["text", 1]), r"^__array__\(\): argument 'dtype' must be a dtype of NumPy .*, not list: "),
+        (lambda: tenon.Size(np.array(2.0)), "^Size: iteration over a 0-d array$"),
+        (lambda: tenon.frombuffer(object(), dtype=tenon.uint8), r"^frombuffer\(\): argument 'buffer' must be .*, not object$"),
+        (lambda: tenon.ops.tenon.layernorm(tenon.ones(2), [2**64]), f"^layernorm: an integer beyond 64 bits: {2**64}$"),
+        (lambda: F.softmax(None), r"^softmax: input must be a Tensor, got None \(NoneType\)$"),
+        (lambda: F.log_softmax(3), r"^log_softmax: input must be a Tensor, got 3 \(int\)$"),
+        (lambda: nn.ModuleDict({"b": 2}), r"^ModuleDict: module 'b' must be a Module or None, got 2 \(int\)$"),
+        (lambda: nn.Linear(1, 1).register_parameter("b", 2), r"^Linear: parameter 'b' must be a Parameter or None, got 2 \(int\)$"),
+        (lambda: tenon.ops.load_library(None), r"^load_library: path must be a path, got None \(NoneType\)$"),
+        (lambda: tenon.load_device(3), r"^load_device: path must be a path, got 3 \(int\)$"),
+        (lambda: tenon.library.impl(3, "cpu"), r"^impl: qualname must be an operator or its name, got 3 \(int\)$"),
+        (lambda: tenon.library.register_fake(3), r"^register_fake: op must be an operator or its name, got 3 \(int\)$"),
+        (lambda: tenon.dispatch.dump_table(""), r"^dump_table\(\): argument 'op' must be an operator's name, not an empty str$"),
+        (lambda: checkpoint(3), r"^checkpoint: function must be callable, got 3 \(int\)$"),
+        (lambda: checkpoint(abs, context_fn=3), r"^checkpoint: context_fn must be callable, got 3 \(int\)$"),
+        (lambda: checkpoint_sequential(0.5, 1, 1), r"^checkpoint_sequential: functions must be a Sequential or .*, got 0.5 \(float\)$"),
+        (lambda: checkpoint_sequential([3], 1, 1), r"^checkpoint_sequential: functions must be callable, and one is 3 \(int\)$"),
     ],
 )
 def test_other_arguments_are_named(call, text):
     with pytest.raises((TypeError, ValueError), match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda x: tenon.greater(x, tenon.ones(3)), "greater"),
+        (lambda x: x.greater_equal_(tenon.ones(3)), "greater_equal_"),
+        (lambda x: array_api.less(x, tenon.ones(3)), "less"),
+        (lambda x: tenon.subtract(x > 0, x > 0), "subtract"),
+        (lambda x: tenon.absolute(x, out=x.int()), "absolute"),
+        (lambda x: x.swapaxes(5, 6), "swapaxes"),
+        (lambda x: tenon.concat([]), "concat"),
+        (lambda x: x.clip(), "clip"),
+        (lambda x: tenon.gt(x, tenon.ones(3)), "gt"),
+    ],
+)
+def test_an_error_names_the_alias_that_was_called(call, name):
+    with pytest.raises((ValueError, TypeError, IndexError), match=f"^{name}: "):
+        call(tenon.ones(2))
+
+
+def test_a_power_that_overflows_names_the_scheduler_step():
+    scheduler = tenon.optim.lr_scheduler.StepLR(tenon.optim.SGD([tenon.ones(1)], lr=0.1), 2)
+    with pytest.raises(OverflowError, match="^step: Numerical result out of range$"):
+        scheduler.step(-(2**70))
+
+
+def test_no_functions_to_checkpoint_leave_the_input():
+    x = tenon.ones(2)
+    assert checkpoint_sequential([], 1, x) is x
 
 
 def test_an_error_of_a_function_that_was_given_is_its_own():

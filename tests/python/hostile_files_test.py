@@ -366,8 +366,8 @@ def test_waiting_for_a_pipe_ends_with_ctrl_c(tmp_path, call):
 
 @pytest.mark.parametrize("given, said", [
     (io.StringIO("x"), r"load: f.read\(\) must return bytes, got str; open the file in binary mode, 'rb'"),
-    (3.5, "load: f must be a path or a file that is open for reading, got float"),
-    (None, "load: f must be a path or a file that is open for reading, got NoneType"),
+    (3.5, r"load: f must be a path or a file that is open for reading, got 3.5 \(float\)"),
+    (None, r"load: f must be a path or a file that is open for reading, got None \(NoneType\)"),
 ])  # fmt: skip
 def test_what_is_no_file_is_named(given, said):
     with pytest.raises(TypeError, match=f"^{said}$"):
@@ -384,16 +384,15 @@ def test_files_that_are_open_as_text_are_refused(tmp_path):
 
 
 def test_save_says_what_is_no_file():
-    with pytest.raises(TypeError, match="^save: f must be a path or a file that is open for writing, got list$"):
+    with pytest.raises(TypeError, match=r"^save: f must be a path or a file that is open for writing, got \[\] \(list\)$"):
         tenon.save([1], [])
 
 
 def test_safetensors_says_what_is_no_path():
     from tenon.safetensors import load_file, safe_open, save_file
 
-    calls = [("load_file", load_file, "int"), ("safe_open", safe_open, r"5 \(int\)"), ("save_file", lambda path: save_file({}, path), "int")]
-    for function, call, given in calls:
-        with pytest.raises(TypeError, match=f"^{function}: filename must be a path, got {given}$"):
+    for function, call in [("load_file", load_file), ("safe_open", safe_open), ("save_file", lambda path: save_file({}, path))]:
+        with pytest.raises(TypeError, match=rf"^{function}: filename must be a path, got 5 \(int\)$"):
             call(5)
     for function, call in [("load", tenon.load), ("save", lambda path: tenon.save(1, path)), ("load_file", load_file), ("safe_open", safe_open)]:
         with pytest.raises(ValueError, match=f"^{function}: the path has a null character"):

@@ -154,7 +154,7 @@ def test_conversions_of_whole_modules():
     assert hollow.weight.is_meta and hollow.to_empty(device="cpu").weight.shape == (3, 2) and not hollow.weight.is_meta
     assert not any(p.requires_grad for p in m.requires_grad_(False).parameters())
     assert m.eval() is m and not m.body.act.training and m.train().body.act.training
-    with pytest.raises(ValueError, match="mode must be a bool, got str"):
+    with pytest.raises(ValueError, match=r"^train: mode must be a bool, got 'yes' \(str\)$"):
         m.train("yes")
 
 

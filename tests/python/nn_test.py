@@ -284,6 +284,10 @@ def test_optimizers_refuse_what_makes_no_sense():
         (lambda: tenon.optim.SGD([p], lr=1, differentiable=True), NotImplementedError),
         (lambda: tenon.optim.Adam([p], capturable=True), NotImplementedError),
         (lambda: tenon.optim.Adam([p], betas=(1.0, 0.9)), ValueError),
+        (lambda: tenon.optim.Adam([p], betas=(0.9, tenon.tensor(0.9))), ValueError),
+        (lambda: tenon.optim.AdamW([p], betas=(tenon.tensor(0.9), 0.9)), ValueError),
+        (lambda: tenon.optim.Adam([p], betas=(tenon.tensor(0.9), tenon.tensor(0.9)), foreach=True), ValueError),
+        (lambda: tenon.optim.Adam([p], lr=tenon.tensor(0.1), foreach=True), ValueError),
     ]:
         with pytest.raises(error):
             make()
@@ -359,11 +363,11 @@ def test_modules_refuse_what_they_cannot_be():
     ]:
         with pytest.raises(RuntimeError, match=name):
             m.load_state_dict(state)
-    with pytest.raises(TypeError, match="expected a dict, got list"):
+    with pytest.raises(TypeError, match=r"^load_state_dict: expected a dict, got \[1\] \(list\)$"):
         m.load_state_dict([1])
     with pytest.raises(KeyError, match="exists already"):
         m.register_buffer("forward", None)
-    with pytest.raises(TypeError, match="buffer 'x' must be a Tensor or None, not int"):
+    with pytest.raises(TypeError, match=r"^\w+: buffer 'x' must be a Tensor or None, got -?\d+ \(int\)$"):
         m.register_buffer("x", 3)
     with pytest.raises(AttributeError, match="Linear has no module 'x'"):
         m.get_submodule("x.y")

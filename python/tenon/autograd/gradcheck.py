@@ -7,7 +7,7 @@ tensors. Complex values follow PyTorch's convention, d/dRe + i d/dIm of a real l
 from __future__ import annotations
 
 from .. import _C
-from ..arguments import check_module as _check_module
+from ..arguments import check_module as _check_module, describe
 from .grad_mode import enable_grad, no_grad
 
 TYPE_CHECKING = False
@@ -334,7 +334,7 @@ def _as_tuple(x):
     if isinstance(x, _C.Tensor):
         return (x,)
     if not isinstance(x, (tuple, list)):
-        raise TypeError(f"gradcheck: expected a Tensor or a sequence of them, got {type(x).__name__}")
+        raise TypeError(f"gradcheck: expected a Tensor or a sequence of them, got {describe(x)}")
     return tuple(x)
 
 

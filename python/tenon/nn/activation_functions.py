@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ..arguments import checked as _checked
+from ..arguments import checked as _checked, describe as _describe
 from ..callers import warn as _warn
 
 TYPE_CHECKING = False
@@ -134,26 +134,28 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
-def _implicit_dim(name: str, ndim: int) -> int:
+def _implicit_dim(name: str, input: Tensor) -> int:
+    if not isinstance(input, _C.Tensor):
+        raise TypeError(f"{name}: input must be a Tensor, got {_describe(input)}")
     # PyTorch's choice, from when these functions had no `dim`.
     _warn(f"{name}: give `dim`; the choice of a dimension without it is deprecated")
-    return 0 if ndim in (0, 1, 3) else 1
+    return 0 if input.dim() in (0, 1, 3) else 1
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType = None) -> Tensor:
     """exp(x) divided by its sum along `dim`."""
-    return _C.softmax(input, _implicit_dim("softmax", input.dim()) if dim is None else dim, dtype)
+    return _C.softmax(input, _implicit_dim("softmax", input) if dim is None else dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType = None) -> Tensor:
     """The logarithm of softmax, computed without overflow."""
-    return _C.log_softmax(input, _implicit_dim("log_softmax", input.dim()) if dim is None else dim, dtype)
+    return _C.log_softmax(input, _implicit_dim("log_softmax", input) if dim is None else dim, dtype)
 
 
 @_checked
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType = None) -> Tensor:
     """softmax(-x)"""
-    return _C.softmax(-input, _implicit_dim("softmin", input.dim()) if dim is None else dim, dtype)
+    return _C.softmax(-input, _implicit_dim("softmin", input) if dim is None else dim, dtype)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

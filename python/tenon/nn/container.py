@@ -95,7 +95,7 @@ class _Ordered(Module):
     def extend(self, modules: Iterable[Module]) -> Self:
         """Adds modules at the end."""
         if not isinstance(modules, Iterable):
-            raise TypeError(f"{type(self).__name__}.extend takes Modules, not {type(modules).__name__}")
+            raise TypeError(f"{type(self).__name__}.extend takes Modules, got {describe(modules)}")
         for module in [self._checked(module, place) for place, module in enumerate(modules, len(self._list))]:
             self.append(module)
         return self
@@ -155,7 +155,7 @@ class Sequential(_Ordered):
 
     def _times(self, times: int) -> int:
         if not isinstance(times, int):
-            raise TypeError(f"a Sequential can be repeated an int of times, not {type(times).__name__}")
+            raise TypeError(f"a Sequential can be repeated an int of times, got {describe(times)}")
         if times <= 0:
             raise ValueError(f"a Sequential can be repeated a positive number of times, not {times}")
         return times
@@ -196,7 +196,7 @@ def _pairs(what: str, items: Any) -> list[tuple[str, Any]]:
     if isinstance(items, Mapping) or hasattr(items, "keys"):
         return [(key, items[key]) for key in items.keys()]
     if not isinstance(items, Iterable):
-        raise TypeError(f"{what}.update takes a mapping or pairs of names and values, not {type(items).__name__}")
+        raise TypeError(f"{what}.update takes a mapping or pairs of names and values, got {describe(items)}")
     pairs = []
     for place, pair in enumerate(items):
         if not isinstance(pair, Iterable):
@@ -322,7 +322,7 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> Self:
         """Adds values at the end."""
         if not isinstance(values, Iterable) or isinstance(values, _C.Tensor):
-            raise TypeError(f"ParameterList.extend takes an iterable of values, not a {type(values).__name__}")
+            raise TypeError(f"ParameterList.extend takes an iterable of values, got {describe(values)}")
         for value in list(values):
             self.append(value)
         return self
@@ -361,7 +361,7 @@ class ParameterDict(Module):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
-            raise TypeError(f"a key of a ParameterDict must be a str, not {type(key).__name__}")
+            raise TypeError(f"a key of a ParameterDict must be a str, got {describe(key)}")
         if key not in self._keys:
             self._check_name(key, (Parameter, Buffer, Module))
         self._keys[key] = None

@@ -91,21 +91,21 @@ class Module(ModuleHooks, ModuleState):
         """Sets the parameter called `name` to `param`, which may be None."""
         self._check_name(name, Parameter)
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"parameter '{name}' must be a Parameter or None, not {type(param).__name__}")
+            raise TypeError(f"{type(self).__name__}: parameter '{name}' must be a Parameter or None, got {describe(param)}")
         setattr(self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Sets the buffer called `name` to `tensor`, which may be None."""
         self._check_name(name, Buffer)
         if tensor is not None and not isinstance(tensor, _C.Tensor):
-            raise TypeError(f"buffer '{name}' must be a Tensor or None, not {type(tensor).__name__}")
+            raise TypeError(f"{type(self).__name__}: buffer '{name}' must be a Tensor or None, got {describe(tensor)}")
         setattr(self, name, None if tensor is None else Buffer(tensor, persistent))
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Sets the module called `name` to `module`, which may be None."""
         self._check_name(name, Module)
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"module '{name}' must be a Module or None, not {type(module).__name__}")
+            raise TypeError(f"{type(self).__name__}: module '{name}' must be a Module or None, got {describe(module)}")
         setattr(self, name, module)
 
     register_module = add_module
@@ -207,7 +207,7 @@ class Module(ModuleHooks, ModuleState):
         if not name:
             raise ValueError("set_submodule: the name must not be empty")
         if not isinstance(module, Module):
-            raise ValueError(f"set_submodule: expected a Module, got {type(module).__name__}")
+            raise ValueError(f"set_submodule: module must be a Module, got {describe(module)}")
         parent = self.get_submodule(path)
         old = parent.__dict__.get(name)
         if old is None and (strict or hasattr(parent, name)) and name not in parent.__dict__ or (
@@ -228,7 +228,7 @@ class Module(ModuleHooks, ModuleState):
     def train(self, mode: bool = True) -> Self:
         """Sets training mode, in which some layers behave differently."""
         if not isinstance(mode, bool):
-            raise ValueError(f"train: mode must be a bool, got {type(mode).__name__}")
+            raise ValueError(f"train: mode must be a bool, got {describe(mode)}")
         self.training = mode
         for module in self.children():
             module.train(mode)

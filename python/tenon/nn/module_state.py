@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, namedtuple
 
 from .. import _C
-from ..arguments import check_module as _check_module
+from ..arguments import check_module as _check_module, describe
 from .module_hooks import add_hook
 from .parameter import Buffer, Parameter
 
@@ -96,11 +96,11 @@ class ModuleState:
         Returns the missing and the unknown names.
         """
         if not hasattr(state_dict, "keys"):
-            raise TypeError(f"load_state_dict: expected a dict, got {type(state_dict).__name__}")
+            raise TypeError(f"load_state_dict: expected a dict, got {describe(state_dict)}")
         load = _Load(OrderedDict(state_dict.items()), strict)
-        load.collect(self)  # type: ignore[arg-type]  # a Module
-        load.check(type(self).__name__)
-        load.apply(assign)
+        load._collect(self)  # type: ignore[arg-type]  # a Module
+        load._check(type(self).__name__)
+        load._apply(assign)
         result = IncompatibleKeys(load.missing, load.unexpected)
         for module in self.modules():
             for hook in (module._load_state_dict_post_hooks or {}).values():
@@ -143,14 +143,14 @@ class _Load:
         self.tensors: list[Any] = []
         self.extras: list[Any] = []
 
-    def collect(self, module: Module, prefix: str = "") -> None:
+    def _collect(self, module: Module, prefix: str = "") -> None:
         for hook in (module._load_state_dict_pre_hooks or {}).values():
             hook(module, self.state, prefix, {}, self.strict, self.missing, self.unexpected, self.problems)
         for name, part in module._state_parts():
             key = prefix + name
             self.known.add(key)
             if key in self.state:
-                self.add(module, name, key, part, self.state[key])
+                self._add(module, name, key, part, self.state[key])
             else:
                 self.missing.append(key)
         key = prefix + _EXTRA
@@ -161,9 +161,9 @@ class _Load:
             else:
                 self.missing.append(key)
         for name, child in module._modules.items():
-            self.collect(child, f"{prefix}{name}.")
+            self._collect(child, f"{prefix}{name}.")
 
-    def add(self, module: Module, name: str, key: str, part: Any, value: Any) -> None:
+    def _add(self, module: Module, name: str, key: str, part: Any, value: Any) -> None:
         if not isinstance(value, _C.Tensor):
             self.problems.append(f'"{key}" is a {type(value).__name__}, expected a Tensor.')
         elif value.shape != part.shape:
@@ -174,7 +174,7 @@ class _Load:
         else:
             self.tensors.append((module, name, part, value))
 
-    def check(self, who: str) -> None:
+    def _check(self, who: str) -> None:
         self.unexpected += [key for key in self.state if key not in self.known]
         problems = []
         if self.strict and self.missing:
@@ -185,7 +185,7 @@ class _Load:
         if problems:
             raise RuntimeError(f"Error(s) in loading state_dict for {who}:\n\t" + "\n\t".join(problems))
 
-    def apply(self, assign: bool) -> None:
+    def _apply(self, assign: bool) -> None:
         for module, name, part, value in self.tensors:
             if assign:
                 setattr(module, name, _in_place_of(part, value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ..arguments import check_module as _check_module
+from ..arguments import check_module as _check_module, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Parameter(_C.Tensor):
         if data is None:
             data = _C.empty(0)
         if not isinstance(data, _C.Tensor):
-            raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}")
+            raise TypeError(f"Parameter(): data must be a Tensor, got {describe(data)}")
         return _C._make_subclass(cls, data, requires_grad)
 
 
@@ -32,7 +32,7 @@ class Buffer(_C.Tensor):
 
     def __new__(cls, data: Tensor | None = None, persistent: bool = True) -> Self:
         if data is not None and not isinstance(data, _C.Tensor):
-            raise TypeError(f"Buffer(): data must be a Tensor, not {type(data).__name__}")
+            raise TypeError(f"Buffer(): data must be a Tensor, got {describe(data)}")
         buffer = _C._make_subclass(cls, _C.empty(0) if data is None else data, False)
         buffer.persistent = persistent
         return buffer

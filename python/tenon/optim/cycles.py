@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..arguments import check_module as _check_module
+from ..arguments import check_module as _check_module, describe
 from .optimizer import Optimizer
 from .scheduler import LRScheduler, _set_rate
 
@@ -70,7 +70,7 @@ class CyclicLR(_MomentumCycle):
         last_epoch: int = -1,
     ) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"CyclicLR: expected an Optimizer, got {type(optimizer).__name__}")
+            raise TypeError(f"CyclicLR: expected an Optimizer, got {describe(optimizer)}")
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError(f"CyclicLR: unknown mode {mode!r}; without a scale_fn it is 'triangular', 'triangular2' or 'exp_range'")
         self.optimizer = optimizer
@@ -136,7 +136,7 @@ class OneCycleLR(_MomentumCycle):
         last_epoch: int = -1,
     ) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"OneCycleLR: expected an Optimizer, got {type(optimizer).__name__}")
+            raise TypeError(f"OneCycleLR: expected an Optimizer, got {describe(optimizer)}")
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 raise ValueError("OneCycleLR: give total_steps, or both epochs and steps_per_epoch")

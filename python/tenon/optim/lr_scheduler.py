@@ -12,7 +12,7 @@ import math
 from collections import Counter
 
 from ..absent import module_getattr
-from ..arguments import check_module as _check_module
+from ..arguments import check_module as _check_module, describe
 from .cycles import CyclicLR as CyclicLR, OneCycleLR as OneCycleLR
 from .optimizer import Optimizer
 from .scheduler import LRScheduler as LRScheduler
@@ -58,7 +58,7 @@ class MultiplicativeLR(LRScheduler):
             raise ValueError(f"MultiplicativeLR: expected {groups} functions, got {len(self.lr_lambdas)}")
         for one in self.lr_lambdas:
             if not callable(one):
-                raise TypeError(f"MultiplicativeLR: lr_lambda must be a function, not {type(one).__name__}")
+                raise TypeError(f"MultiplicativeLR: lr_lambda must be a function, got {describe(one)}")
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
@@ -375,7 +375,7 @@ class ReduceLROnPlateau(LRScheduler):
         if threshold_mode not in ("rel", "abs"):
             raise ValueError(f"ReduceLROnPlateau: threshold_mode must be 'rel' or 'abs', got {threshold_mode!r}")
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"ReduceLROnPlateau: expected an Optimizer, got {type(optimizer).__name__}")
+            raise TypeError(f"ReduceLROnPlateau: expected an Optimizer, got {describe(optimizer)}")
         groups = len(optimizer.param_groups)
         several = isinstance(min_lr, (list, tuple))
         if isinstance(min_lr, (list, tuple)) and len(min_lr) != groups:

@@ -138,7 +138,7 @@ class Optimizer:
         for name in names:
             value = group[name]
             if isinstance(value, bool) or not hasattr(value, "__float__"):
-                raise TypeError(f"{type(self).__name__}: {name} must be a number, not {type(value).__name__}")
+                raise TypeError(f"{type(self).__name__}: {name} must be a number, got {describe(value)}")
             if not value >= 0:
                 raise ValueError(f"{type(self).__name__}: {name} must not be negative, got {value}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ..arguments import check_module as _check_module
+from ..arguments import check_module as _check_module, describe
 from .optimizer import Optimizer
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ class LRScheduler:
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(self).__name__}: expected an Optimizer, got {type(optimizer).__name__}")
+            raise TypeError(f"{type(self).__name__}: expected an Optimizer, got {describe(optimizer)}")
         self.optimizer = optimizer
         for number, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:

@@ -12,6 +12,7 @@ import weakref
 
 from .. import _C
 from ..absent import module_getattr
+from ..arguments import describe as _describe
 from ..autograd.grad_mode import enable_grad
 from ..autograd.graph import saved_tensors_hooks
 from ..random import fork_rng, get_rng_state, set_rng_state
@@ -96,29 +97,45 @@ def checkpoint_sequential(
 ) -> Any:
     """Applies functions, or the modules of a Sequential, one after another to `input`: `segments` parts of equal length, of which
     all but the last one are checkpoints."""
-    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    try:
+        steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    except TypeError as error:
+        if error.__traceback__ and error.__traceback__.tb_next:  # of the caller's own iterator
+            raise
+        raise TypeError(f"checkpoint_sequential: functions must be a Sequential or several functions, got {_describe(functions)}") from None
     if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= max(len(steps), 1):
         raise ValueError(f"checkpoint_sequential: segments must be a number from 1 to that of functions, {len(steps)}, got {segments!r}")
 
     def run(first, last, x):
         for step in steps[first:last]:
-            x = step(x)
+            try:
+                x = step(x)
+            except TypeError:
+                if callable(step):
+                    raise
+                raise TypeError(f"checkpoint_sequential: functions must be callable, and one is {_describe(step)}") from None
         return x
 
     size = len(steps) // segments
-    for first in range(0, size * (segments - 1), size):
+    for first in range(0, size * (segments - 1), max(size, 1)):
         part = functools.partial(run, first, first + size)
         input = checkpoint(part, input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state)
     return run(size * (segments - 1), len(steps), input)
 
 
 def _run(function, args, kwargs, preserves, context_fn, checks):
-    if not _C.is_grad_enabled():
-        return function(*args, **kwargs)
-    now, again = context_fn()
-    call = _Call(function, args, kwargs, get_rng_state() if preserves else None, again, checks)
-    with saved_tensors_hooks(call.pack, call.unpack), now:
-        result = function(*args, **kwargs)
+    try:
+        if not _C.is_grad_enabled():
+            return function(*args, **kwargs)
+        now, again = context_fn()
+        call = _Call(function, args, kwargs, get_rng_state() if preserves else None, again, checks)
+        with saved_tensors_hooks(call.pack, call.unpack), now:
+            result = function(*args, **kwargs)
+    except TypeError:
+        for name, given in (("function", function), ("context_fn", context_fn)):
+            if not callable(given):
+                raise TypeError(f"checkpoint: {name} must be callable, got {_describe(given)}") from None
+        raise
     call.is_complete = True
     return result
 

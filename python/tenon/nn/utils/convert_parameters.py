@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import _C
-from ...arguments import check_module as _check_module
+from ...arguments import check_module as _check_module, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Gives each parameter its part of a vector, as a view of it."""
     if not isinstance(vec, _C.Tensor):
-        raise TypeError(f"vector_to_parameters: vec must be a Tensor, not {type(vec).__name__}")
+        raise TypeError(f"vector_to_parameters: vec must be a Tensor, got {describe(vec)}")
     parameters = list(parameters)
     needed = sum(p.numel() for p in parameters)
     if vec.dim() != 1 or vec.numel() < needed:

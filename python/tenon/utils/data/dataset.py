@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from ... import _C
-from ...arguments import check_module as _check_module
+from ...arguments import check_module as _check_module, describe
 from ...callers import warn as _warn
 
 T = TypeVar("T")
@@ -130,7 +130,7 @@ class ChainDataset(IterableDataset[T]):
     def __iter__(self) -> Iterator[T]:
         for dataset in self.datasets:
             if not isinstance(dataset, IterableDataset):
-                raise TypeError(f"ChainDataset takes IterableDatasets, not {type(dataset).__name__}")
+                raise TypeError(f"ChainDataset takes IterableDatasets, got {describe(dataset)}")
             yield from dataset
 
     def __len__(self) -> int:

@@ -7,6 +7,7 @@ import functools
 
 from . import _C
 from .absent import module_getattr
+from .arguments import describe as _describe
 from .callers import warn as _warn
 
 TYPE_CHECKING = False
@@ -45,8 +46,8 @@ class autocast:
 
     def __init__(self, device_type: str, dtype: _C.dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
         self.device = device_type
-        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self._enabled = _is_enabled("autocast", device_type, enabled)
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
 
     def __enter__(self) -> autocast:
         return self
@@ -160,6 +161,8 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 def get_autocast_dtype(device_type: str) -> _C.dtype:
     """The dtype that PyTorch's autocast has by default."""
+    if not isinstance(device_type, str):
+        raise TypeError(f"get_autocast_dtype: device_type must be a str, got {_describe(device_type)}")
     return _C.float16 if device_type in ("cuda", "xpu", "mps") else _C.bfloat16
 
 

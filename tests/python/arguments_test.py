@@ -99,6 +99,8 @@ def test_a_subclass_is_named_as_itself():
         (lambda: tenon.library.impl(3, "cpu"), r"^impl: qualname must be an operator or its name, got 3 \(int\)$"),
         (lambda: tenon.library.register_fake(3), r"^register_fake: op must be an operator or its name, got 3 \(int\)$"),
         (lambda: tenon.dispatch.dump_table(""), r"^dump_table\(\): argument 'op' must be an operator's name, not an empty str$"),
+        (lambda: tenon.amp.autocast(np.zeros(1, "i4,f8")[0]), r"^autocast: the type of a device, such as 'cpu', must be a str, got "),
+        (lambda: tenon.get_autocast_dtype(3), r"^get_autocast_dtype: device_type must be a str, got 3 \(int\)$"),
         (lambda: checkpoint(3), r"^checkpoint: function must be callable, got 3 \(int\)$"),
         (lambda: checkpoint(abs, context_fn=3), r"^checkpoint: context_fn must be callable, got 3 \(int\)$"),
         (lambda: checkpoint_sequential(0.5, 1, 1), r"^checkpoint_sequential: functions must be a Sequential or .*, got 0.5 \(float\)$"),

@@ -61,7 +61,14 @@ def unload_device(name: str) -> None:
 
     Raises RuntimeError, and does nothing, while tensors, streams, events or pinned memory of it live; the message counts them.
     """
-    _devices.unload(name)
+    try:
+        _devices.unload(name)
+    finally:
+        if name not in {loaded for loaded, _, _ in _devices.loaded()}:  # what a device throws at its end does not keep it
+            _forget(name)
+
+
+def _forget(name: str) -> None:
     if _modules.pop(name, None) is None:
         return
     for owner, attribute in _added.pop(name, ()):

@@ -33,8 +33,8 @@ def save(obj: Any, f: Any) -> None:
         _check_is_binary("save", f, "wb")
         _C._weights.save(obj, f)
         return
-    if isinstance(f, int):
-        with open(f, "wb") as file:
+    if isinstance(f, int) and not isinstance(f, bool):
+        with _opened("save", f, "wb") as file:
             _C._weights.save(obj, file)
         return
     path = safetensors.path_of("save", f, "f must be a path or a file that is open for writing")
@@ -67,8 +67,8 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
     if hasattr(f, "read"):
         _check_is_binary("load", f, "rb")
         return _load_open(f, map_location, mmap)
-    if isinstance(f, int):
-        with open(f, "rb") as file:
+    if isinstance(f, int) and not isinstance(f, bool):
+        with _opened("load", f, "rb") as file:
             value = _load_open(file, map_location, mmap)
             if file.read(1):
                 raise ValueError(f"load: {_name_of(file)}: bytes follow the value; the file is damaged, or more was appended to it")
@@ -77,6 +77,14 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
 
     path = safetensors.path_of("load", f, "f must be a path or a file that is open for reading")
     return _C._weights.load(path, path, _place_at(map_location, os.fsdecode(path)), mmap)[0]
+
+
+def _opened(function, descriptor, mode):
+    try:
+        return open(descriptor, mode)
+    except (OSError, ValueError, OverflowError, TypeError) as error:
+        wanted = "writing" if mode == "wb" else "reading"
+        raise OSError(getattr(error, "errno", None), f"{function}: {descriptor} is no descriptor of a file that is open for {wanted}: {error}") from None
 
 
 def _check_is_binary(function, f, mode):

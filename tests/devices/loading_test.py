@@ -29,6 +29,7 @@ def test_what_an_exception_out_of_unloading_says_is_told(function):
     tenon.load_device(OPENREG, name="leaving", options={"throw": f"{function}:1", "devices": 1})
     with pytest.raises(RuntimeError, match=f"device leaving: {function} let an exception out: a failure of {function} that was asked for"):
         tenon.unload_device("leaving")
+    assert not hasattr(tenon.Tensor, "leaving") and not hasattr(tenon, "leaving")
 
 
 #: What a library does when it is opened, or when it is asked for a device; the signal; where the note says that it happened.

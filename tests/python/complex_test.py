@@ -351,8 +351,7 @@ def test_in_place_and_out():
     np.testing.assert_array_equal(tenon.abs(z, out=real).numpy(), z.abs().numpy())
     wide = tenon.empty(z.shape, dtype=z.dtype)
     assert tenon.add(z.real, z.imag, out=wide).imag.abs().sum().item() == 0 and (wide.real == z.real + z.imag).all()
-    with pytest.raises(TypeError, match="abs: expected `out` of float32"):
-        tenon.abs(z, out=wide)
+    assert tenon.abs(z, out=wide).imag.abs().sum().item() == 0 and (wide.real == z.abs()).all()
     with pytest.raises((RuntimeError, TypeError)):
         tenon.exp(z, out=tenon.empty(0))
 

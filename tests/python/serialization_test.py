@@ -177,3 +177,12 @@ def test_an_open_pipe_is_read_no_further_than_the_value():
         sink.write(whole + whole)
         for _ in range(2):  # the other end stays open
             assert tenon.load(source)["w"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("call", [lambda f: tenon.save(1, f), tenon.load], ids=["save", "load"])
+def test_numbers_that_are_no_descriptors(call):
+    for number in (-1, 2**40, 10**30):
+        with pytest.raises(OSError, match=rf"(save|load): {number} is no descriptor of a file that is open for"):
+            call(number)
+    with pytest.raises(TypeError, match=r"f must be a path or a file that is open for .*, got True"):
+        call(True)

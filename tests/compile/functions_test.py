@@ -93,7 +93,7 @@ def test_what_returns_before_it_runs_is_refused(f, kind, way_out):
 
 
 @pytest.mark.parametrize("what, said", [
-    (3, "got int"), (tenon.ones(1), "got Tensor"), ("f", "got str"), (nn.Linear, "the class 'Linear'"), ([], "got list"),
+    (3, r"got 3 \(int\)"), (tenon.ones(1), "got Tensor"), ("f", r"got 'f' \(str\)"), (nn.Linear, "the class 'Linear'"), ([], r"got \[\] \(list\)"),
 ])  # fmt: skip
 def test_what_is_no_function_is_refused(what, said):
     with pytest.raises(TypeError, match=said):

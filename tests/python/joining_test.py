@@ -66,6 +66,9 @@ def test_triangles_and_places():
     assert tenon.tril(tenon.ones(2, 2, dtype=tenon.bool)).dtype is tenon.bool
     assert tenon.triu_indices(3, 3, 1).tolist() == [[0, 0, 1], [1, 2, 2]]
     assert tenon.tril_indices(2, 3, dtype=tenon.int32).dtype is tenon.int32
+    # Rows without a place take no time.
+    assert tenon.tril_indices(2**62, 2, -(2**62) + 2).tolist() == [[2**62 - 2, 2**62 - 1, 2**62 - 1], [0, 0, 1]]
+    assert tenon.triu_indices(2**62, 2).tolist() == [[0, 0, 1], [0, 1, 1]] and tenon.triu_indices(2**62, 3, 2**62).shape == (2, 0)
     assert tenon.tril_indices(3, 3, 2**62).shape == (2, 9) and tenon.triu_indices(3, 3, 2**62).shape == (2, 0)
     assert [t.tolist() for t in tenon.where(tenon.tensor([[0, 1], [2, 0]]))] == [[0, 1], [1, 0]]
     for call in (lambda: tenon.tril(tenon.ones(3)), lambda: tenon.tril_indices(-1, 2)):

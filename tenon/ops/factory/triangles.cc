@@ -28,16 +28,19 @@ Tensor distance(const Tensor& self, const char* op) {
   return tenon::sub(columns, rows.unsqueeze(1));
 }
 
-/// The rows' first and last column but one, for each row of the triangle: `low` whether it is the lower one.
+/// The first column and the one after the last, for each row that has any of the triangle; `low`: the lower
+/// one.
 template <class F>
 void for_each_row(bool low, int64_t row, int64_t col, int64_t offset, F&& f) {
-  for (int64_t i = 0; i < row; ++i) {
-    int64_t edge = 0;  // of the lower triangle; saturates
-    if (__builtin_add_overflow(i, offset, &edge)) edge = offset < 0 ? INT64_MIN : INT64_MAX;
+  using Wide = __int128;
+  const auto begin = static_cast<int64_t>(low ? std::clamp<Wide>(-Wide(offset), 0, row) : 0);
+  const auto end = static_cast<int64_t>(low ? row : std::clamp<Wide>(Wide(col) - offset, 0, row));
+  for (int64_t i = begin; i < end; ++i) {
+    const Wide edge = Wide(i) + offset;
     if (low) {
-      f(i, 0, edge >= col ? col : std::max<int64_t>(edge + 1, 0));
+      f(i, 0, static_cast<int64_t>(std::min<Wide>(edge + 1, col)));
     } else {
-      f(i, std::clamp<int64_t>(edge, 0, col), col);
+      f(i, static_cast<int64_t>(std::max<Wide>(edge, 0)), col);
     }
   }
 }

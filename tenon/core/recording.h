@@ -9,13 +9,16 @@ namespace tenon {
 
 class StorageImpl;
 
-/// Who computes the bytes of storages that were handed out before their bytes exist: a recorded program.
-/// Lives as long as the process.
+/// Who computes the bytes of storages that were handed out before their bytes exist: a recorded program. Or
+/// what says why they cannot be had: a computation that failed, a mapped file that was cut short. Lives as
+/// long as the storages.
 class PendingWork {
  public:
   /// Gives `storage` its bytes, and usually others too; does nothing where another thread was first. Throws
   /// what the computation throws; the storage then stays pending, or throws the same from then on.
   virtual void materialize(StorageImpl& storage) = 0;
+  /// Whether the bytes are lost: `materialize` throws then, and a write is refused like a read.
+  virtual bool has_failed() const noexcept { return false; }
 
  protected:
   ~PendingWork() = default;

@@ -148,6 +148,7 @@ void StorageImpl::set_failed(std::exception_ptr error) {
         throw;
       }
     }
+    bool has_failed() const noexcept override { return true; }
   };
   static Failed failed;
   if (deleter_) deleter_(context_);

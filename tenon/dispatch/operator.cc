@@ -123,8 +123,15 @@ const schema::FunctionSchema& OperatorHandle::schema() const {
 }
 
 void detail::prepare_write(const OperatorEntry& entry, const Tensor& t) {
-  if (!is_read_only(t)) return recording_hooks.load(std::memory_order_acquire)->before_write(*t.storage());
-  TENON_CHECK(!t.storage()->read_only(), Runtime,
+  StorageImpl& storage = *t.storage();
+  if (!is_read_only(t)) {
+    if (storage.is_pending() && storage.work()->has_failed()) (void)storage.address();  // throws
+    // Null where no program was ever recorded; then the storage was lost in this moment.
+    if (const RecordingHooks* hooks = recording_hooks.load(std::memory_order_acquire))
+      hooks->before_write(storage);
+    return;
+  }
+  TENON_CHECK(!storage.read_only(), Runtime,
               fmt::format("{}: a written argument lies in memory that may only be read; clone() it first",
                           entry.full_name()));
   throw_error(

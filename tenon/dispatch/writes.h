@@ -32,8 +32,8 @@ inline uint64_t version_after_call(const Tensor& t, uint64_t before) noexcept {
 inline bool is_read_only(const Tensor& t) noexcept {
   return t.storage()->read_only() || (t.impl()->is_inference() && !thread_state.inference_mode);
 }
-/// For a written argument that is_read_only refuses: throws Error{Runtime}. For one that recorded programs
-/// read or write: runs those of other threads.
+/// For a written argument that is_read_only refuses: throws Error{Runtime}. For one whose bytes are lost:
+/// throws what a read throws. For one that recorded programs read or write: runs those of other threads.
 void prepare_write(const OperatorEntry& entry, const Tensor& t);
 
 /// For Writes: any number of tensors, which are kept alive, because a boxed call consumes its arguments.

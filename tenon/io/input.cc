@@ -180,6 +180,7 @@ std::vector<Storage> Input::storages(std::span<const Part> parts) const {
   std::vector<Block> blocks;
   // All of them before memory is made for any, and before threads read a stream.
   for (const Part& part : parts) check(part.offset, part.size);
+  if (mapping_) mapping_->check(file_.get());
   for (const Part& part : parts) {
     if (mapping_ && part.size > 0 && part.offset % part.alignment == 0) {
       out.push_back(mapping_->storage(part.offset, part.size));

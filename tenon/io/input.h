@@ -72,7 +72,8 @@ class Input {
   };
   /// The grain of a parallel_for over parts: one thread where there is little to do.
   static int64_t grain(std::span<const Part> parts) noexcept;
-  /// A storage for each part: read by several threads, or mapped.
+  /// A storage for each part: read by several threads, or mapped. Throws FileError where a mapped file was
+  /// cut short.
   std::vector<Storage> storages(std::span<const Part> parts) const;
 
   /// Throws Error{Value}: "load: NAME: at byte OFFSET: what".

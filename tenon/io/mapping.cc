@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -51,6 +52,7 @@ struct Mapping::Part {
   void add(StorageImpl* made) noexcept {
     const std::scoped_lock held(g_lock);
     storage = made;
+    if (mapping->is_cut_) storage->set_pending(mapping.get());
     next = mapping->parts_;
     if (next) next->previous = this;
     mapping->parts_ = this;
@@ -100,10 +102,28 @@ Storage Mapping::storage(size_t offset, size_t size) {
   Storage storage = Storage::from_foreign(reinterpret_cast<Address>(begin_ + offset), size, kCPU,
                                           &Part::release, part.get());
   part.release()->add(storage.operator->());
+  if (storage->is_pending()) materialize(*storage);
   return storage;
 }
 
-void Mapping::materialize(StorageImpl&) {
+void Mapping::check(int file) {
+  struct stat status;
+  if (fstat(file, &status) != 0 || static_cast<uint64_t>(status.st_size) >= size_) return;
+  {
+    const std::scoped_lock held(g_lock);
+    lose();
+  }
+  throw_cut();
+}
+
+void Mapping::lose() noexcept {
+  is_cut_ = true;
+  for (Part* part = parts_; part; part = part->next) part->storage->set_pending(this);
+}
+
+void Mapping::materialize(StorageImpl&) { throw_cut(); }
+
+void Mapping::throw_cut() const {
   throw FileError(
       fmt::format("{}: the file was cut short while tensors of it were mapped; load it again, or load it "
                   "without mmap",
@@ -120,7 +140,7 @@ bool Mapping::replace_lost_pages(const char* address) noexcept {
   void* const zeros = mmap(lost->begin_ + offset, lost->size_ - offset, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (zeros == MAP_FAILED) return false;
-  for (Part* part = lost->parts_; part; part = part->next) part->storage->set_pending(lost);
+  lost->lose();
   return true;
 }
 

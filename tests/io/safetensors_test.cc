@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
+#include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/random/functions.h"
+#include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/io/replace_file.h"
 
@@ -75,6 +78,26 @@ TEST(Safetensors, MappedTensorsAreNotCopiedWhereTheyAreAligned) {
   EXPECT_EQ(read.at("d").item<double>(), 2);
   EXPECT_EQ(read.at("f").storage()->allocator(), nullptr);
   EXPECT_NE(read.at("d").storage()->allocator(), nullptr);
+}
+
+// A program without recorded programs, too: nothing has set recording_hooks before.
+TEST(Safetensors, AMappedFileThatWasCutShortIsAnErrorForReadersAndWriters) {
+  const Path path("cut.safetensors");
+  safetensors::save_file({{"a", ones({4096})}, {"b", ones({4096})}}, path);
+  const Tensor a = safetensors::load_file(path, {.mmap = true}).at("a");
+  const safetensors::File file(path, {.mmap = true});
+  Tensor of_file = file.tensor("a");
+  std::filesystem::resize_file(path.text, 4096);
+  (void)sum(a);
+  Tensor written = a, view = a.slice(0, 1), result = ones({4096}), other = ones({4096});
+  EXPECT_THROW(written.add_(1), FileError);
+  EXPECT_THROW(view.mul_(2), FileError);
+  EXPECT_THROW(written.detach().fill_(0), FileError);
+  EXPECT_THROW(add_out(written, other, other), FileError);
+  EXPECT_THROW(result.copy_(a), FileError);
+  // Each open file finds it by itself, and remembers it.
+  EXPECT_THROW(file.tensor("b"), FileError);
+  EXPECT_THROW(of_file.zero_(), FileError);
 }
 
 TEST(Safetensors, ErrorsNameThePathThePlaceAndTheTensor) {

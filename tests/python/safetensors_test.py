@@ -161,6 +161,83 @@ def test_a_file_that_is_cut_short_while_it_is_mapped_is_an_error(path):
     assert (run.stdout, run.stderr) == ("alive\n", "")
 
 
+WRITES = """
+import os, sys
+import tenon
+path = sys.argv[1]
+if sys.argv[2] == "after a recording":
+    tenon.compile(lambda x: x * 2)(tenon.ones(3))
+def writes(t):
+    ones = tenon.ones_like(t)
+    mask = ones.bool()
+    yield lambda: t.add_(1)
+    yield lambda: t.mul_(ones)
+    yield lambda: t.copy_(ones)
+    yield lambda: t.fill_(2)
+    yield lambda: t.zero_()
+    yield lambda: t.clamp_(0, 1)
+    yield lambda: t.masked_fill_(mask, 0)
+    yield lambda: t.uniform_()
+    yield lambda: t.__setitem__(0, 1)
+    yield lambda: t.__setitem__(mask, 1)
+    yield lambda: t.detach().sub_(1)
+    yield lambda: t.view(-1).neg_()
+    yield lambda: t[1:].exp_()
+    yield lambda: t.t().sqrt_()
+    yield lambda: tenon.add(ones, ones, out=t)
+    yield lambda: tenon.matmul(ones, ones, out=t)
+    yield lambda: tenon.sum(ones, dim=0, out=t[0])
+    yield lambda: tenon.sort(ones, out=(t, tenon.empty(64, 64, dtype=tenon.int64)))
+    yield lambda: tenon.cat([ones[:32], ones[32:]], out=t)
+    yield lambda: tenon.zeros(64, 64, out=t)
+    yield lambda: tenon.nn.init.ones_(t)
+    yield lambda: tenon.compile(lambda x: x.add_(1))(t)
+    yield lambda: t.numpy()
+tenon.save({"t": tenon.ones(64, 64), "last": tenon.ones(64, 64)}, path)
+mapped = tenon.load(path, mmap=True)
+os.truncate(path, 4096)
+mapped["last"].sum()
+for i, write in enumerate(writes(mapped["t"])):
+    try:
+        write()
+        print("no error", i)
+    except tenon.FileError as error:
+        assert "the file was cut short" in str(error), error
+print("alive")
+"""
+
+
+@pytest.mark.parametrize("when", ["before a recording", "after a recording"])
+def test_writing_to_a_mapped_tensor_of_a_file_cut_short_is_an_error(path, when):
+    run = subprocess.run([sys.executable, "-c", WRITES, path, when], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("alive\n", "")
+
+
+def test_an_open_file_remembers_that_it_was_cut_short(path):
+    tenon.save({"a": tenon.ones(100_000), "b": tenon.ones(4)}, path)
+    wanted = f"^{path}: the file was cut short while tensors of it were mapped"
+    with safe_open(path, mmap=True) as file:
+        kept = file.get_tensor("b")
+        os.truncate(path, 4096)
+        with pytest.raises(tenon.FileError, match=wanted):  # the loop of a program that loads weights
+            for name in file.keys():
+                tenon.empty(100_000 if name == "a" else 4).copy_(file.get_tensor(name))
+        with pytest.raises(tenon.FileError, match=wanted):
+            file.get_slice("a")
+        with pytest.raises(tenon.FileError, match=wanted):
+            kept.sum()
+    tenon.save({"a": tenon.ones(100_000)}, path)
+    with safe_open(path, mmap=True) as file:
+        file.get_tensor("a")
+        os.truncate(path, 4096)
+        for _ in range(2):
+            with pytest.raises(tenon.FileError, match=wanted):
+                file.get_tensor("a").clone()
+        os.truncate(path, 500_000)  # zeros, which nothing wrote
+        with pytest.raises(tenon.FileError, match=wanted):
+            file.get_tensor("a").clone()
+
+
 def test_a_foreign_sigbus_is_passed_on(path):
     program = CUT.split("os.truncate")[0] + (
         "import faulthandler, mmap\n"

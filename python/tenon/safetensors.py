@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._C import Tensor
+    from .nn import Module
     from .types import Device, Path
 
-__all__ = ["load", "load_file", "safe_open", "save", "save_file"]
+__all__ = ["load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model"]
 
 
 def save_file(tensors: Mapping[str, Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:
@@ -52,6 +53,40 @@ def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = False) -> 
 def load(data: bytes) -> dict[str, Tensor]:
     """The tensors of the bytes of such a file."""
     return _C._weights.read_safetensors(data)
+
+
+def save_model(model: Module, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
+    """Writes the state of a module to a file. Of several names for one tensor (tied weights) the first is written; each other one
+    is a text of the metadata, which says which name to take. Tensors are written in order, so `force_contiguous` changes nothing.
+    """
+    state = model.state_dict()
+    tensors: dict[str, Tensor] = {}
+    texts: dict[str, str] = dict(metadata or {})
+    for first, *others in _names_of_tensors(model):
+        tensors[first] = state[first]
+        for name in others:
+            texts.setdefault(name, first)
+    save_file(tensors, filename, texts or None)
+
+
+def load_model(model: Module, filename: Path, strict: bool = True, device: Device = "cpu") -> tuple[list[str], list[str]]:
+    """Copies the tensors of a file into a module's parameters and buffers, as its load_state_dict does; of several names for one
+    tensor the file need have one. Returns the missing and the unknown names, which are errors with `strict`."""
+    tensors = load_file(filename, device)
+    for names in _names_of_tensors(model):
+        found = [name for name in names if name in tensors]
+        if found:
+            tensors.update((name, tensors[found[0]]) for name in names if name not in tensors)
+    keys = model.load_state_dict(tensors, strict=strict)
+    return keys.missing_keys, keys.unexpected_keys
+
+
+def _names_of_tensors(model):
+    """The names in a module's state, those of the same tensor in one list."""
+    groups: dict[int, list[str]] = {}
+    for name, part in model.state_dict(keep_vars=True).items():
+        groups.setdefault(id(part), []).append(name)
+    return list(groups.values())
 
 
 class safe_open:

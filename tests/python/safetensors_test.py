@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tenon
-from tenon.safetensors import load, load_file, safe_open, save, save_file
+from tenon.safetensors import load, load_file, load_model, safe_open, save, save_file, save_model
 
 reference = pytest.importorskip("safetensors")
 
@@ -291,6 +291,28 @@ def test_a_list_is_no_dict_of_tensors(path):
 def test_metadata_is_text(path, metadata):
     with pytest.raises(TypeError, match="str"):
         save_file({}, path, metadata)
+
+
+def test_models_are_saved_with_one_name_for_a_tied_tensor(path):
+    def tied():
+        m = tenon.nn.Sequential(tenon.nn.Linear(3, 3, bias=False), tenon.nn.Linear(3, 3))
+        m[1].weight = m[0].weight
+        return m
+
+    model, other = tied(), tied()
+    save_model(model, path, {"made by": "a test"})
+    with reference.safe_open(path, "numpy") as file:  # as safetensors.torch.save_model writes them
+        assert set(file.keys()) == {"0.weight", "1.bias"}
+        metadata = file.metadata()
+        assert metadata["1.weight"] == "0.weight" and metadata["made by"] == "a test"
+        weight = file.get_tensor("0.weight")
+    assert load_model(other, path) == ([], [])
+    assert np.array_equal(other[1].weight.detach().numpy(), weight) and other[1].weight is other[0].weight
+    bare = tenon.nn.Sequential(tenon.nn.Linear(3, 3))
+    with pytest.raises(RuntimeError, match='Missing key.*"0.bias".*\n.*Unexpected key.*"1.bias"'):
+        load_model(bare, path)
+    assert load_model(bare, path, strict=False) == (["0.bias"], ["1.bias"])
+    assert np.array_equal(bare[0].weight.detach().numpy(), weight)
 
 
 def with_header(header, data=b""):

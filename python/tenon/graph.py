@@ -230,13 +230,18 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, _Words) else value
 
 
-def _as_tensor(value: Any, what: Callable[[], str]) -> Any:
-    """What is passed for a tensor, as one, without a copy; addresses stay. `what` names it for a message."""
-    if isinstance(value, _C.Tensor):
-        return value
+def _as_memory(value: Any, what: Callable[[], str]) -> Any:
+    """What is passed for memory: an address stays, all else is a tensor, without a copy. `what` names it for a message."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < 2**64:
             raise ValueError(f"{what()} is {value}, which is no address; pass a tensor, an array, or an address")
+        return value
+    return _as_tensor(value, what, "a tensor, an array (of one element for a number), or an address")
+
+
+def _as_tensor(value: Any, what: Callable[[], str], wanted: str) -> Any:
+    """What is passed for a tensor, as one, without a copy. `what` names it for a message, and `wanted` says what to pass."""
+    if isinstance(value, _C.Tensor):
         return value
     if hasattr(value, "__dlpack__"):
         try:
@@ -247,9 +252,7 @@ def _as_tensor(value: Any, what: Callable[[], str]) -> Any:
         return _C.as_tensor(memoryview(value))
     except TypeError:
         shown = repr(value) if isinstance(value, (float, bool)) or value is None else f"a {type(value).__name__}"
-        raise TypeError(
-            f"{what()} is {shown}, which is no memory to read or write; pass a tensor, an array (of one element for a number), or an address"
-        ) from None
+        raise TypeError(f"{what()} is {shown}, which is no memory to read or write; pass {wanted}") from None
 
 
 def _uid(value: Any, what: str) -> int:
@@ -313,7 +316,7 @@ class pygraph:
         graph of a device, a tensor of the host that has one element is a number that is passed by value."""
         if isinstance(like, Tensor):
             return Tensor(self, _builder.tensor_like_other(self._graph, like._graph._graph, like._number, name))
-        return Tensor(self, _builder.tensor_like(self._graph, _as_tensor(like, lambda: "tensor_like: `like`"), name))
+        return Tensor(self, _builder.tensor_like(self._graph, _as_tensor(like, lambda: "tensor_like: `like`", "a tensor or an array"), name))
 
     def tensor_scalar(self, value: Any, data_type: _C.dtype | None = None, name: str = "") -> Tensor:
         """A number that is part of the graph."""
@@ -443,8 +446,9 @@ class pygraph:
 
     def deserialize(self, data: bytes) -> None:
         """Takes a plan of `serialize`, without planning anything: an empty graph is built then, and tensors are named by their
-        UIDs; one whose operations are built must be the same. Raises ValueError for bytes that are no such plan here."""
-        _builder.deserialize(self._graph, bytes(data))
+        UIDs; one whose operations are built must be the same. `data` is bytes, or has the buffer protocol. Raises ValueError for
+        bytes that are no such plan here."""
+        _builder.deserialize(self._graph, data)
 
     def allocating_steps(self) -> list[str]:
         """The steps of the plan that may allocate memory when they run; all others do not."""
@@ -464,7 +468,7 @@ class pygraph:
         for key, value in variant_pack.items():
             uid = key.get_uid() if isinstance(key, Tensor) else _uid(key, "execute: a key of a variant pack is a tensor of the graph or its UID")
             if type(value) is not _C.Tensor:
-                value = _as_tensor(value, functools.partial(self._value_for, uid))
+                value = _as_memory(value, functools.partial(self._value_for, uid))
             pack[uid] = value
         if len(pack) != len(variant_pack):
             raise ValueError("execute: a UID is passed twice, as a tensor of the graph and by itself")
@@ -487,7 +491,7 @@ class pygraph:
 
     @staticmethod
     def _workspace(workspace: Any) -> Any:
-        return None if workspace is None else _as_tensor(workspace, lambda: "execute: the workspace")
+        return None if workspace is None else _as_memory(workspace, lambda: "execute: the workspace")
 
     def _get_variant_pack_uids_sorted(self) -> list[int]:
         return _builder.uids(self._graph)

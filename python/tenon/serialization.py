@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def save(obj: Any, f: Any) -> None:
-    """Writes `obj` to a path or a binary file. Raises TypeError for what `load` would refuse; nothing is written then.
+    """Writes `obj` to a path, a binary file, or the number of an open file, which stays open. Raises TypeError for a type, and
+    ValueError for a value, that `load` would refuse; nothing is written then. Raises OSError (BlockingIOError) for a file that
+    takes no more bytes without waiting.
 
     A tensor with a history is saved without it, as a leaf that requires grad.
 
@@ -49,7 +51,8 @@ def save(obj: Any, f: Any) -> None:
 def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: bool = False) -> Any:
     """Reads what `save` wrote, safetensors, and checkpoints that PyTorch wrote, whatever the file is called. Raises ValueError
     for anything else, even if a single bit was changed, and for a path whose file has more bytes. An open file may have more
-    than `save` wrote: it is read to the end of that, no further.
+    than `save` wrote in Tenon's format: it is read to the end of that, no further. Other formats are read to the end of the file.
+    The number of an open file is taken as a path is, and the file stays open.
 
     Tensors are on the device that they were saved on, or where `map_location` says, which is a device or its name for all of
     them; a dict of names, {"openreg:0": "cpu"}, with other devices staying; or a function of a tensor's UntypedStorage, in
@@ -58,7 +61,7 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
 
     Nothing in a file is executed: it holds tensors and plain values only, so that weights_only=False changes nothing. Memory is
     bounded by the size of the file and of the objects that it spells out (docs/weights.md). `mmap` is for safetensors and
-    PyTorch's checkpoints, as `tenon.safetensors.load_file` has it.
+    PyTorch's checkpoints, as `tenon.safetensors.load_file` has it; checksums of tensors are not verified then.
     """
     if map_location is not None and not isinstance(map_location, (str, _C.device, dict)) and not callable(map_location):
         raise TypeError(
@@ -81,7 +84,7 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
 
 def _opened(function, descriptor, mode):
     try:
-        return open(descriptor, mode)
+        return open(descriptor, mode, closefd=False)
     except (OSError, ValueError, OverflowError, TypeError) as error:
         wanted = "writing" if mode == "wb" else "reading"
         raise OSError(getattr(error, "errno", None), f"{function}: {descriptor} is no descriptor of a file that is open for {wanted}: {error}") from None
@@ -149,7 +152,8 @@ def _device_of(place, location, is_loaded, name):
         if (device.index or 0) < count:
             _C.empty(0, device=device)  # a name that operators were registered for may have no device behind it
             return device
-        problem = f"there is no device {device}: {device.type} has {count}"
+        has = f"{device.type}:0" if count == 1 else f"{device.type}:0 to {device.type}:{count - 1}" if count else "no device"
+        problem = f"there is no device {device}: {device.type} has {has}"
     except (ValueError, RuntimeError) as error:
         problem = str(error)
     if str(place) != location:

@@ -12,6 +12,8 @@
 #include "tenon/generated/functions.h"
 #include "tenon/io/crc32.h"
 #include "tenon/io/own_format.h"
+#include "tenon/io/unpickled_shape.h"
+#include "tenon/io/unpickler.h"
 #include "tenon/io/utf8.h"
 
 namespace tenon::io {
@@ -251,6 +253,14 @@ void Pickler::write_dict(const Node& node) {
     text_ += 'u';
   }
   write_attributes(node);
+}
+
+void check_loadable(Node* root, Nodes& nodes) {
+  try {
+    check_shape(root, nodes);
+  } catch (const PickleError& error) {
+    throw_error(ErrorKind::Value, fmt::format("save: load would refuse the checkpoint: {}", error.what));
+  }
 }
 
 OwnCheckpoint::OwnCheckpoint(const Node& root) {

@@ -13,6 +13,9 @@
 
 namespace tenon::io {
 
+/// Throws Error{Value} for a value that could be written, and load would refuse (unpickled_shape.h).
+void check_loadable(Node* root, Nodes& nodes);
+
 /// A checkpoint as bytes: texts of its own, and the memory of large tensors, which it keeps.
 class OwnCheckpoint {
  public:

@@ -327,3 +327,21 @@ def test_streams_of_handles():
     g.execute({t: tenon.ones(3), y: out}, None, handle=handle)
     assert tenon.equal(out, tenon.ones(3).exp())
     tenon.destroy_handle(handle)
+
+
+def test_what_is_no_tensor_and_what_are_no_bytes():
+    g = pygraph()
+    for value, shown in ((1000000, "int"), (-1, "int"), (2**70, "int"), (1.5, "1.5"), ("x", "str"), (None, "None")):
+        with raises(TypeError, "tensor_like.*like.*a tensor or an array") as caught:
+            g.tensor_like(value)
+        assert shown in str(caught.value) and "address" not in str(caught.value)
+    for value in (10**10, 5, "text", [1, 2], None):  # bytes(10**10) would take ten gigabytes
+        with raises(TypeError, "deserialize.*data.*must be bytes"):
+            pygraph().deserialize(value)
+    whole = built(tenon.ones(3))[0].serialize()
+    for value in (whole, bytearray(whole), memoryview(whole)):
+        loaded = pygraph()
+        loaded.deserialize(value)
+        assert loaded.key() == built(tenon.ones(3))[0].key()
+    with raises(ValueError, "deserialize: these bytes are no plan"):
+        pygraph().deserialize(b"plan")

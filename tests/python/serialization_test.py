@@ -1,5 +1,6 @@
 """save and load: damage is noticed. How files are replaced: replaced_files_test.py. Hostile files: hostile_files_test.py."""
 
+import collections
 import io
 import os
 import random
@@ -33,8 +34,11 @@ def test_paths_descriptors_and_unbuffered_files(path):
         path.unlink()
         tenon.save(NEW, where)
         assert holds(where, NEW)
-    tenon.save(OLD, os.open(path, os.O_WRONLY | os.O_TRUNC))
-    assert holds(path, OLD)
+    with open(path, "r+b") as file:
+        tenon.save(OLD, file.fileno())
+        file.seek(0)
+        assert holds(file.fileno(), OLD)
+        os.fstat(file.fileno())  # the caller's, and open still
     with open(path, "wb", buffering=0) as file:
         tenon.save(NEW, file)
         tenon.save(OLD, file)
@@ -119,6 +123,74 @@ def test_save_names_the_place_of_what_it_refuses():
         deep = [deep]
     with pytest.raises(ValueError, match=r"^save: values nest more than 1000 deep, at \[0\]\[0\]"):
         saved(deep)
+
+
+def nested(depth):
+    key = ()
+    for _ in range(depth):
+        key = (key, key)
+    return key
+
+
+def test_save_refuses_what_load_would_refuse(tmp_path):
+    same_hash = [i * (2**61 - 1) for i in range(201)]
+    assert len({hash(i) for i in same_hash}) == 1
+    for value, text in [
+        ({"a": dict.fromkeys(same_hash)}, r"^save: more than 200 keys of a dict or set have one hash, at \['a'\], and load refuses that"),
+        (set(same_hash), "^save: more than 200 keys of a dict or set have one hash"),
+        (frozenset(same_hash), "^save: more than 200 keys of a dict or set have one hash"),
+        (collections.OrderedDict.fromkeys(same_hash), "^save: more than 200 keys of a dict or set have one hash"),
+        ({nested(23): 1}, "^save: load would refuse the checkpoint: its keys take too many steps to hash"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            tenon.save(value, tmp_path / "file")
+    t, o = tenon.ones(3), collections.OrderedDict()
+    t.__dict__[5] = 6
+    o.__dict__[5] = 6
+    for value in (t, o):
+        with pytest.raises(ValueError, match="^save: load would refuse the checkpoint: an attribute's name is an int, and no text"):
+            tenon.save(value, tmp_path / "file")
+    assert not (tmp_path / "file").exists()
+    for value in (dict.fromkeys(same_hash[:200]), set(same_hash[:200]), {nested(8): 1}):
+        tenon.save(value, tmp_path / "file")
+        assert tenon.load(tmp_path / "file") == value
+
+
+def test_a_file_that_takes_no_bytes_is_an_error():
+    class Raw(io.RawIOBase):
+        name = "pipe"
+
+        def __init__(self, answers):
+            self.answers = answers
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            answer = self.answers.pop(0)
+            return len(data) if answer == "all" else answer
+
+    for answers in ([None], ["all", None], [3, None]):
+        with pytest.raises(BlockingIOError, match=r"save: pipe: f.write\(\) would have to wait"):
+            tenon.save(NEW, Raw(answers))
+    for answers in ([0], ["all", 0], [3, 0]):
+        with pytest.raises(OSError, match=r"save: pipe: f.write\(\) takes no more bytes"):
+            tenon.save(NEW, Raw(answers))
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with open(reader, "rb"), open(writer, "wb", buffering=0) as sink, pytest.raises(BlockingIOError, match="would have to wait"):
+        tenon.save(NEW, sink)
+
+    class Quiet:  # says nothing, as files need not that are not raw
+        def __init__(self):
+            self.data = b""
+
+        def write(self, data):
+            self.data += data
+
+    quiet = Quiet()
+    tenon.save(NEW, quiet)
+    assert holds(io.BytesIO(quiet.data), NEW)
 
 
 # {"w": tenon.tensor([1.0, 2.0])}, as the first format had it.

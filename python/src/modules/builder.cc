@@ -8,6 +8,7 @@
 #include "python/src/call/spread.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
+#include "python/src/modules/buffer.h"
 #include "python/src/modules/builder_graph.h"
 #include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_object.h"
@@ -337,10 +338,10 @@ PyObject* serialize(PyObject*, PyObject* o) {
 TENON_BUILDER_FUNCTION(deserialize) {
   return guarded([&] {
     check_count("deserialize", n, 2);
-    char* data;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(args[1], &data, &size) < 0) throw PythonError();
-    graph_of(args[0]).deserialize({reinterpret_cast<const std::byte*>(data), static_cast<size_t>(size)});
+    Graph& graph = graph_of(args[0]);
+    if (!PyObject_CheckBuffer(args[1]))
+      wrong_type("deserialize", "data", "bytes, as serialize() returns them", args[1]);
+    graph.deserialize(Buffer(args[1]).bytes());
     return Py_NewRef(Py_None);
   });
 }

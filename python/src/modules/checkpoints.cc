@@ -9,6 +9,8 @@
 #include "python/src/call/spread.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
+#include "python/src/modules/buffer.h"
+#include "python/src/modules/key_hashes.h"
 #include "python/src/modules/weights_arguments.h"
 #include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_object.h"
@@ -32,25 +34,6 @@ Ref attribute(const char* module, const char* name) {
 std::optional<Backend> loaded_backend(std::string_view text) {
   return find_backend(text.substr(0, text.find(':')));
 }
-
-/// Keys of one dict or set by their hash. Numbers and tuples can be chosen so that all have one, and every
-/// key is then compared with every other.
-class KeyHashes {
- public:
-  explicit KeyHashes(size_t keys) : counts_(keys > kFew) {}
-  void add(PyObject* key) {
-    if (!counts_) return;
-    const Py_hash_t hash = PyObject_Hash(key);
-    if (hash == -1 && PyErr_Occurred()) throw PythonError();
-    TENON_CHECK(++keys_[hash] <= kFew, Value,
-                fmt::format("more than {} keys of a dict or set have one hash", kFew));
-  }
-
- private:
-  static constexpr size_t kFew = 200;
-  const bool counts_;
-  std::unordered_map<Py_hash_t, size_t> keys_;
-};
 
 /// Makes Python objects of the nodes of one file: each once, so that what is shared in the file is shared in
 /// Python, and takes memory once. Values nest at most 1,000 deep (tenon/io/unpickler.h).
@@ -112,7 +95,7 @@ class Objects {
         const Ref elements(checked(sequence(node, PyList_New, PyList_SetItem)));
         KeyHashes hashes(node.list().size());
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(elements.get()); ++i)
-          hashes.add(PyList_GET_ITEM(elements.get(), i));
+          add_hash(hashes, PyList_GET_ITEM(elements.get(), i));
         return node.special ? PyFrozenSet_New(elements.get()) : PySet_New(elements.get());
       }
       case Kind::Dict:
@@ -184,12 +167,16 @@ class Objects {
     KeyHashes hashes(node.list().size() / 2);
     for (size_t i = 0; i < node.list().size(); i += 2) {
       const Ref key(of(*node.list()[i]));
-      hashes.add(key.get());
+      add_hash(hashes, key.get());
       const Ref value(of(*node.list()[i + 1]));
       if (PyObject_SetItem(out.get(), key.get(), value.get()) < 0) throw PythonError();
     }
     if (has_type) set_attributes(node, out.get());
     return out.release();
+  }
+
+  static void add_hash(KeyHashes& hashes, PyObject* key) {
+    TENON_CHECK(hashes.add(key), Value, KeyHashes::kProblem);
   }
 
   /// Of this object alone, as Python's pickle does it: not by setattr, which properties of the type heed.

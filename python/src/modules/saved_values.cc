@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 #include <unordered_map>
 
 #include "python/src/call/spread.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
+#include "python/src/modules/key_hashes.h"
 #include "python/src/modules/weights_arguments.h"
 #include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_object.h"
@@ -25,7 +27,12 @@ constexpr size_t kMostDepth = 1000;  // what load reads
 /// count exactly: a subclass would come back as another type.
 class Nodes {
  public:
-  const Node& of(PyObject* root) { return *node(root); }
+  /// Throws Error for what load would refuse.
+  const Node& of(PyObject* root) {
+    Node* const out = node(root);
+    io::check_loadable(out, nodes_);
+    return *out;
+  }
 
  private:
   /// From a container to a part of it: by a key or a position, or by neither.
@@ -181,8 +188,10 @@ class Nodes {
   Node* set(PyObject* o) {
     Node* const out = add(o, Kind::Set, Node::List(), PyFrozenSet_CheckExact(o));
     const Ref iterator(checked(PyObject_GetIter(o)));
+    KeyHashes hashes(static_cast<size_t>(PySet_GET_SIZE(o)));
     while (PyObject* const element = PyIter_Next(iterator.get())) {
       const Ref held(element);
+      add_hash(hashes, element);
       out->list().push_back(part(element, {}));
     }
     if (PyErr_Occurred()) throw PythonError();
@@ -192,6 +201,8 @@ class Nodes {
   Node* dict(PyObject* o, bool is_ordered) {
     Node* const out = add(o, Kind::Dict, Node::List(), is_ordered);
     PyObject *key, *value;
+    KeyHashes hashes(static_cast<size_t>(PyDict_GET_SIZE(o)));
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) add_hash(hashes, key);
     if (!is_ordered) {
       for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) add_item(*out, key, value);
       return out;
@@ -212,6 +223,11 @@ class Nodes {
                             hiding, path_.empty() ? "" : fmt::format(", at {},", place())));
     set_attributes(*out, attributes.get());
     return out;
+  }
+  void add_hash(KeyHashes& hashes, PyObject* key) {
+    TENON_CHECK(hashes.add(key), Value,
+                fmt::format("save: {}{}, and load refuses that", KeyHashes::kProblem,
+                            path_.empty() ? "" : fmt::format(", at {}", place())));
   }
   void add_item(Node& dict, PyObject* key, PyObject* value) {
     dict.list().push_back(part(key, {key}));
@@ -243,9 +259,25 @@ class Nodes {
   Ref dtype_, size_, ordered_, parameter_;
 };
 
-/// Writes bytes by Python's file.write, which may take fewer than it is given, and need not say how many.
+/// "save: model.pt: what", as the OSError that the system would make of `error`.
+[[noreturn]] void refuse_write(int error, PyObject* file, const char* what) {
+  PyObject* found = PyObject_GetAttrString(file, "name");
+  if (!found) PyErr_Clear();
+  const Ref name(found ? found : checked(PyUnicode_FromString(Py_TYPE(file)->tp_name)));
+  const Ref text(checked(PyUnicode_FromFormat("save: %S: %s", name.get(), what)));
+  const Ref arguments(checked(Py_BuildValue("(iO)", error, text.get())));
+  PyErr_SetObject(PyExc_OSError, arguments.get());
+  throw PythonError();
+}
+
+/// Writes bytes by Python's file.write, which may take fewer than it is given. A raw file says how many, or
+/// None where it cannot take any now; others need not say.
 void write_all(PyObject* file, io::Bytes left) {
   constexpr size_t kPiece = size_t{16} << 20;
+  const Ref io_module(checked(PyImport_ImportModule("io")));
+  const Ref raw_type(checked(PyObject_GetAttrString(io_module.get(), "RawIOBase")));
+  const int is_raw = PyObject_IsInstance(file, raw_type.get());
+  if (is_raw < 0) throw PythonError();
   while (!left.empty()) {
     const io::Bytes piece = left.first(std::min(left.size(), kPiece));
     const Ref bytes(checked(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(piece.data()),
@@ -258,6 +290,13 @@ void write_all(PyObject* file, io::Bytes left) {
       TENON_CHECK(given >= 0 && static_cast<size_t>(given) <= count, Value,
                   fmt::format("save: f.write() returned {} for {} bytes", given, count));
       count = static_cast<size_t>(given);
+      if (count == 0)
+        refuse_write(EIO, file, "f.write() takes no more bytes, and what is written is no whole checkpoint");
+    } else if (is_raw != 0) {
+      refuse_write(
+          EAGAIN, file,
+          "f.write() would have to wait, and what is written is no whole checkpoint; save to a file that "
+          "waits (os.set_blocking)");
     }
     left = left.subspan(count);
   }

@@ -5,6 +5,7 @@
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
+#include "python/src/modules/buffer.h"
 #include "python/src/modules/weights_arguments.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/io/replace_file.h"

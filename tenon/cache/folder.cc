@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <ctime>
 
@@ -23,9 +24,19 @@ constexpr int64_t kFresh = 3600;
 constexpr uint64_t kBlock = 4096;
 // The folder is looked through once that much was added, or a part of what it may hold.
 constexpr uint64_t kLookThrough = uint64_t{1} << 20, kParts = 16;
+// Removing a file takes milliseconds on some disks, and a user's call waits for it. Each store removes a part
+// of what is evicted, at least so many files and at most so many.
+constexpr size_t kEvictedParts = 16, kFewestEvicted = 4, kMostEvicted = 64;
 
+constexpr size_t kDigits = 32;
 std::string file_of(const expr::Key& key) {
   return fmt::format("{:016x}{:016x}{}", key.high, key.low, kSuffix);
+}
+/// Whether `file_of` makes the name. All other files of the folder are somebody else's.
+bool is_value(std::string_view file) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return file.size() == kDigits + kSuffix.size() && file.ends_with(kSuffix) &&
+         std::ranges::all_of(file.substr(0, kDigits), is_digit);
 }
 
 bool is_ours_alone(const struct stat& s) noexcept {
@@ -43,6 +54,16 @@ std::vector<std::byte> read_all(int file, size_t n) {
   }
   bytes.resize(have);
   return bytes;
+}
+
+/// Whether a character is ASCII and no control character. Texts that people see consist of those: a file may
+/// have been altered.
+bool is_printable(char c) { return c >= ' ' && c <= '~'; }
+std::string printable(std::string_view text) {
+  std::string out(text);
+  std::ranges::replace_if(
+      out, [](char c) { return !is_printable(c); }, '?');
+  return out;
 }
 
 std::string said(int error) { return std::strerror(error); }
@@ -173,7 +194,10 @@ std::string Folder::store(const expr::Key& key, const Holder& writer, std::strin
   if (file.size() > kLargestValue) return said(EFBIG);
   if (std::string why = replace(file_of(key), file); !why.empty()) return why;
   added_ += (file.size() + kBlock - 1) / kBlock * kBlock;
-  if (added_ >= std::min(kLookThrough, capacity_ / kParts)) shrink();
+  // Room for what is added before the folder is looked through again.
+  const uint64_t margin = std::min(kLookThrough, capacity_ / kParts);
+  if (added_ >= margin) look_through(capacity_ - margin);
+  evict(std::clamp(evicted_.size() / kEvictedParts, kFewestEvicted, kMostEvicted));
   return {};
 }
 
@@ -197,32 +221,43 @@ bool Folder::remove_left_over(const std::string& file, int64_t written) const {
   return true;
 }
 
-void Folder::shrink() {
+void Folder::look_through(uint64_t goal) {
   if (!open()) return;
   added_ = 0;
-  struct File {
-    int64_t used;
-    uint64_t nbytes;
-    std::string name;
-  };
-  std::vector<File> values;
+  evicted_.clear();
   uint64_t total = 0;
   for (std::string& file : files()) {
     struct stat s;
     if (fstatat(folder_.get(), file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (remove_left_over(file, s.st_mtime) || !file.ends_with(kSuffix)) continue;
+    if (remove_left_over(file, s.st_mtime) || !is_value(file)) continue;
     // As they lie on the disk: small files take a block.
     const uint64_t nbytes = static_cast<uint64_t>(s.st_blocks) * 512;
     total += nbytes;
-    values.push_back({s.st_mtime, nbytes, std::move(file)});
+    evicted_.push_back({std::move(file), s.st_mtime, nbytes});
   }
-  if (total <= capacity_) return;
-  std::ranges::sort(values, {}, &File::used);
-  for (const File& file : values) {
-    // More than is needed, so that it is not needed again at once.
-    if (total <= capacity_ / 4 * 3) break;
-    if (unlinkat(folder_.get(), file.name.c_str(), 0) == 0 || errno == ENOENT) total -= file.nbytes;
+  // The one used longest ago is the last.
+  std::ranges::sort(evicted_, std::greater(), &Value::used);
+  size_t count = 0;
+  for (; count < evicted_.size() && total > goal; ++count)
+    total -= evicted_[evicted_.size() - 1 - count].nbytes;
+  evicted_.erase(evicted_.begin(), evicted_.end() - static_cast<std::ptrdiff_t>(count));
+}
+
+void Folder::evict(size_t most) {
+  for (; most > 0 && !evicted_.empty(); --most) {
+    const Value value = std::move(evicted_.back());
+    evicted_.pop_back();
+    struct stat s;
+    // Used again meanwhile, or replaced.
+    if (fstatat(folder_.get(), value.file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || s.st_mtime != value.used)
+      continue;
+    (void)unlinkat(folder_.get(), value.file.c_str(), 0);
   }
+}
+
+void Folder::shrink() {
+  look_through(capacity_);
+  evict(evicted_.size());
 }
 
 std::vector<Folder::Entry> Folder::list(const Holder& reader) {
@@ -231,7 +266,7 @@ std::vector<Folder::Entry> Folder::list(const Holder& reader) {
   for (std::string& file : files()) {
     struct stat s;
     if (fstatat(folder_.get(), file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (remove_left_over(file, s.st_mtime) || !file.ends_with(kSuffix)) continue;
+    if (remove_left_over(file, s.st_mtime) || !is_value(file)) continue;
     Entry& entry = entries.emplace_back();
     entry.nbytes = static_cast<uint64_t>(s.st_size);
     entry.used = s.st_mtime;
@@ -239,8 +274,8 @@ std::vector<Folder::Entry> Folder::list(const Holder& reader) {
     const Contents& c = found.contents;
     entry.miss = c.miss;
     entry.file = std::move(file);
-    entry.written_by = {std::string(c.build), std::string(c.machine)};
-    entry.about = c.about;
+    entry.written_by = {printable(c.build), printable(c.machine)};
+    entry.about = printable(c.about);
   }
   std::ranges::sort(entries, std::greater(), &Entry::used);
   return entries;
@@ -250,14 +285,13 @@ size_t Folder::clear() {
   if (!open()) return 0;
   size_t removed = 0;
   for (const std::string& file : files()) {
-    const bool is_value = file.ends_with(kSuffix);
-    if (!is_value && !file.starts_with(kUnfinished) && file != kCounts) continue;
-    removed += unlinkat(folder_.get(), file.c_str(), 0) == 0 && is_value;
+    if (!is_value(file) && !file.starts_with(kUnfinished) && file != kCounts) continue;
+    removed += unlinkat(folder_.get(), file.c_str(), 0) == 0 && is_value(file);
   }
   return removed;
 }
 
-// Lines "count name".
+// Lines "count name"; any other was not written by `add_counts`.
 std::map<std::string, uint64_t> Folder::counts() {
   std::map<std::string, uint64_t> counts;
   if (!open()) return counts;
@@ -269,12 +303,14 @@ std::map<std::string, uint64_t> Folder::counts() {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    const size_t space = line.find(' ');
-    if (space == std::string_view::npos) continue;
     uint64_t n = 0;
-    for (const char c : line.substr(0, space))
-      n = c >= '0' && c <= '9' ? n * 10 + static_cast<uint64_t>(c - '0') : 0;
-    counts[std::string(line.substr(space + 1))] += n;
+    const auto [rest, error] = std::from_chars(line.begin(), line.end(), n);
+    const std::string_view name(rest, line.end());
+    if (error != std::errc() || name.size() < 2 || name.front() != ' ' ||
+        !std::ranges::all_of(name, is_printable))
+      continue;
+    uint64_t& count = counts[std::string(name.substr(1))];
+    if (__builtin_add_overflow(count, n, &count)) count = n;
   }
   return counts;
 }
@@ -285,7 +321,7 @@ void Folder::add_counts(const std::map<std::string, uint64_t>& more) {
   const Descriptor lock(openat(folder_.get(), kLock.data(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock || !lock_in_a_moment(lock.get())) return;
   std::map<std::string, uint64_t> all = counts();
-  for (const auto& [what, n] : more) all[what] += n;
+  for (const auto& [what, n] : more) all[printable(what)] += n;
   std::string text;
   for (const auto& [what, n] : all) text += fmt::format("{} {}\n", n, what);
   (void)replace(std::string(kCounts), std::as_bytes(std::span(text)));

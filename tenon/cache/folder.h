@@ -33,16 +33,17 @@ class Folder {
   Found find(const expr::Key& key, const Holder& reader);
   /// Makes the folder too, if there is none. `about`: for people. Returns why it is not stored, as the system
   /// says it; empty if it is. What was there under the key stays as it was until the new value is complete.
-  /// Shrinks the folder once much was stored.
+  /// Removes a few of the values used longest ago where the folder is full.
   std::string store(const expr::Key& key, const Holder& writer, std::string_view about, Bytes value);
-  /// Removes what was used longest ago, where all is too much; and what killed processes left.
+  /// Removes what was used longest ago, where all is too much; and what killed processes left. Takes as long
+  /// as that takes, so for the end of a process.
   void shrink();
 
   struct Entry {
     std::string file;
     uint64_t nbytes = 0;
-    int64_t used = 0;  ///< Seconds since 1970.
-    Holder written_by;
+    int64_t used = 0;   ///< Seconds since 1970.
+    Holder written_by;  ///< ASCII without control characters, as is `about`.
     std::string about;
     Miss miss = Miss::None;  ///< Why a reader would not take it.
   };
@@ -51,7 +52,8 @@ class Folder {
   /// Returns how many values there were.
   size_t clear();
 
-  /// Numbers that processes add up in the folder, by name. What was lost or altered counts from 0 again.
+  /// Numbers that processes add up in the folder, by name, which is ASCII: other characters become "?". What
+  /// was lost or altered counts from 0 again.
   /// While another process keeps the folder's lock, numbers are dropped after a moment.
   void add_counts(const std::map<std::string, uint64_t>& counts);
   std::map<std::string, uint64_t> counts();
@@ -74,13 +76,23 @@ class Folder {
   std::string replace(const std::string& file, Bytes bytes) const;
   bool remove_left_over(const std::string& file, int64_t written) const;
   std::vector<std::string> files() const;
+  struct Value {
+    std::string file;
+    int64_t used;
+    uint64_t nbytes;
+  };
+  /// Chooses what to evict, so that `goal` bytes are left. Removes what killed processes left.
+  void look_through(uint64_t goal);
+  /// Removes at most so many of the values that were chosen and not used since.
+  void evict(size_t most);
 
   const std::string path_;
   const uint64_t capacity_;
   Descriptor folder_;
   std::string problem_;
   bool is_open_to_others_ = false;
-  uint64_t added_ = 0;  // bytes on the disk, since it was looked through
+  uint64_t added_ = 0;          // bytes on the disk, since it was looked through
+  std::vector<Value> evicted_;  // which are still to be removed; the next one is the last
 };
 
 }  // namespace tenon::cache

@@ -251,6 +251,46 @@ TEST_F(PlanFolder, KeepsBelowItsSizeWhileItIsFilled) {
   EXPECT_GT(folder.list(kHolder).size(), kBlocks / 2);
 }
 
+// Removing a file takes milliseconds on some disks, and a user's call waits for it.
+TEST_F(PlanFolder, EachStoreRemovesAFewFilesWhereTheFolderIsFull) {
+  constexpr uint64_t kBlocks = 160;
+  const std::vector<std::byte> value(100);
+  const auto files = [&] {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
+  };
+  Folder large(path_);
+  for (uint64_t i = 0; i < 3000; ++i) ASSERT_EQ(large.store({i, 0}, kHolder, "", value), "");
+  Folder folder(path_, kBlocks * 4096);
+  size_t before = files();
+  for (uint64_t i = 0; i < 200; ++i) {
+    ASSERT_EQ(folder.store({i, 1}, kHolder, "", value), "");
+    const size_t after = files();
+    ASSERT_LE(after, before + 1);
+    ASSERT_GE(after + 64, before) << i;
+    before = after;
+  }
+  EXPECT_LE(before, kBlocks + kBlocks / 16);
+  EXPECT_EQ(folder.find({199, 1}, kHolder).miss, Miss::None);
+  EXPECT_EQ(folder.find({0, 0}, kHolder).miss, Miss::Absent);
+}
+
+TEST_F(PlanFolder, FilesOfOtherNamesAreNotTouched) {
+  store();
+  const std::string digits(32, 'a');
+  std::vector<fs::path> others;
+  for (const std::string& name : {std::string("thesis"), digits + "a", digits.substr(1),
+                                  "A" + digits.substr(1), "g" + digits.substr(1), digits + ".plan"}) {
+    others.push_back(path_ + "/" + name + ".plan");
+    write(others.back(), "of somebody else");
+  }
+  EXPECT_EQ(Folder(path_).list(kHolder).size(), 1u);
+  Folder(path_, 0).shrink();
+  EXPECT_EQ(miss(), Miss::Absent);
+  store();
+  EXPECT_EQ(Folder(path_).clear(), 1u);
+  for (const fs::path& each : others) EXPECT_TRUE(fs::exists(each)) << each;
+}
+
 // A clock that was set back leaves files of the future, which are as good as others, and go in their turn.
 TEST_F(PlanFolder, FilesOfTheFutureAreUsedAndHaveTheTimeOfThatUse) {
   store();
@@ -313,6 +353,15 @@ TEST_F(PlanFolder, CountsOfManyProcessesAddUp) {
   EXPECT_EQ(counts.at("missed: no such thing"), 1u * kProcesses * kTimes);
   write(path_ + "/.counts", "\x01\x02 rubbish\nno number\n3 loaded\n");
   EXPECT_EQ(Folder(path_).counts().at("loaded"), 3u);
+}
+
+TEST_F(PlanFolder, CountsThatNothingWroteAreIgnored) {
+  write(path_ + "/.counts",
+        "-5 planned\n2x tuned\n99999999999999999999999 loaded\n4 \xff\xfe\n5 \x1b[31mred\n6 missed: that\n7 "
+        "\n8");
+  EXPECT_EQ(Folder(path_).counts(), (std::map<std::string, uint64_t>{{"missed: that", 6}}));
+  Folder(path_).add_counts({{"not written: \xc3\xa9\n", 1}});
+  EXPECT_EQ(Folder(path_).counts().at("not written: ???"), 1u);
 }
 
 /// A value of a key: its size and all its bytes follow from the key and a version, and say so.

@@ -63,6 +63,24 @@ def test_clear_removes_plans_and_counts_and_nothing_else(folder):
     assert rows["plans"] == "0" and rows["loaded"] == "0"
 
 
+def test_counts_and_files_that_others_wrote_are_passed_over(folder):
+    (folder / ".counts").write_bytes(b"3 loaded\n-7 planned\n1 \xff\xfe\n1 \x1b[31mred\n")
+    (folder / "thesis.plan").write_text("mine")
+    code, out, error = plans(folder)
+    assert (code, error) == (0, "") and "\x1b" not in out
+    rows = dict(line.rsplit(None, 1) for line in out.splitlines())
+    assert rows["loaded"] == "3" and rows["planned"] == "0" and rows["plans"] == "1" and "red" not in out
+    assert plans(folder, "clear")[1] == "removed 1 plans\n" and (folder / "thesis.plan").read_text() == "mine"
+
+
+def test_a_folder_whose_name_is_no_utf_8(tmp_path):
+    where = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(where)
+    for arguments in ((), ("list",), ("--json",)):
+        code, out, error = plans(os.fsdecode(where), *arguments)
+        assert (code, error) == (0, "") and str(tmp_path) in out
+
+
 def test_a_folder_that_is_not_used_is_said_so(tmp_path):
     tmp_path.chmod(0o777)
     code, _, said = plans(tmp_path)

@@ -15,7 +15,8 @@ PyObject* info(PyObject*, PyObject*) {
     PlanCache& cache = PlanCache::get();
     const PlanCache::Counts c = cache.counts();
     Ref all(checked(PyDict_New()));
-    put(all, "folder", cache.is_on() ? to_python(std::string_view(cache.folder())) : Py_NewRef(Py_None));
+    put(all, "folder",
+        cache.is_on() ? PyUnicode_DecodeFSDefault(cache.folder().c_str()) : Py_NewRef(Py_None));
     set(all, "off_because", cache.off_because());
     set(all, "planned", c.planned);
     set(all, "tuned", c.tuned);

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "tenon/core/thread_state.h"
+#include "tenon/generated/factory/functions.h"
 
 namespace tenon::nn {
 namespace {
@@ -21,6 +22,25 @@ std::string quoted(const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names) out += fmt::format("{}\"{}\"", out.empty() ? "" : ", ", name);
   return out;
+}
+
+/// Why copy_ would refuse the value's device or dtype, as it says; empty if it would not. Tried with one
+/// element.
+std::string why_not_copied(const Tensor& part, const Tensor& value) {
+  if (part.device() == value.device() && part.dtype() == value.dtype()) return {};
+  const auto empty_of = [](const Tensor& t) {
+    return empty({1}, TensorOptions(t.dtype()).device(t.device()));
+  };
+  try {
+    empty_of(part).copy_(empty_of(value));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string while_copying(std::string_view name, std::string_view why) {
+  return fmt::format("While copying \"{}\": {}", name, why);
 }
 
 }  // namespace
@@ -100,7 +120,11 @@ StateDict Module::state_dict() const {
 IncompatibleKeys Module::load_state_dict(const StateDict& from, bool strict) {
   IncompatibleKeys keys;
   std::vector<std::string> problems;
-  std::vector<std::pair<Tensor, Tensor>> copies;
+  struct Copy {
+    std::string name;
+    Tensor part, value;
+  };
+  std::vector<Copy> copies;
   StateDict known;
   for (auto& [name, part] : state()) {
     known.set(name, part);
@@ -111,8 +135,10 @@ IncompatibleKeys Module::load_state_dict(const StateDict& from, bool strict) {
       problems.push_back(
           fmt::format("size mismatch for {}: a shape of [{}] in the state_dict, [{}] in the module.", name,
                       fmt::join(value->sizes(), ", "), fmt::join(part.sizes(), ", ")));
+    else if (const std::string why = why_not_copied(part, *value); !why.empty())
+      problems.push_back(while_copying(name, why));
     else
-      copies.emplace_back(part, *value);
+      copies.push_back({name, part, *value});
   }
   for (const auto& [name, value] : from)
     if (!known.contains(name)) keys.unexpected_keys.push_back(name);
@@ -128,7 +154,15 @@ IncompatibleKeys Module::load_state_dict(const StateDict& from, bool strict) {
       problems.empty(), Runtime,
       fmt::format("load_state_dict: the state does not fit the module:\n\t{}", fmt::join(problems, "\n\t")));
   const NoGradGuard no_grad;
-  for (auto& [part, value] : copies) part.copy_(value);
+  for (Copy& copy : copies) {
+    try {
+      copy.part.copy_(copy.value);
+    } catch (const FileError& error) {  // a mapped file that was cut short
+      throw FileError(fmt::format("load_state_dict: {}", while_copying(copy.name, error.what())));
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("load_state_dict: {}", while_copying(copy.name, error.what())));
+    }
+  }
   return keys;
 }
 

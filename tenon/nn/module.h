@@ -62,8 +62,9 @@ class Module {
   ///     net.load_state_dict(tenon::load("net.safetensors"));
   StateDict state_dict() const;
   /// Copies the values of a state into the parameters and buffers of the same names; dtypes may differ.
-  /// Throws Error{Runtime}, and changes nothing, if a shape does not fit or, with `strict`, if names are
-  /// missing or unknown: the message lists all that is wrong. Returns the missing and the unknown names.
+  /// Throws Error{Runtime}, and changes nothing, if a shape does not fit, if a value has no elements to copy
+  /// (on meta) or a dtype that the parameter's cannot take, or, with `strict`, if names are missing or
+  /// unknown: the message lists all that is wrong. Returns the missing and the unknown names.
   IncompatibleKeys load_state_dict(const StateDict& state, bool strict = true);
 
   /// What is printed between the parentheses after the class's name: "in_features=64, out_features=128".

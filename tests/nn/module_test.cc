@@ -140,6 +140,22 @@ TEST(Module, AllThatDoesNotFitIsListedAndNothingIsChanged) {
   EXPECT_EQ(nested.net.scale.item<float>(), 0);
 }
 
+TEST(Module, AValueThatCannotBeCopiedIsNamedAndNothingIsChanged) {
+  Nested nested;
+  const auto bad = [&](const Tensor& bias) {
+    return message_of([&] {
+      nested.load_state_dict({{"net.scale", zeros({1})}, {"net.hidden.bias", bias}}, false);
+    });
+  };
+  EXPECT_EQ(
+      bad(empty({4}, TensorOptions(kMeta))),
+      "the state does not fit the module:\n\tWhile copying \"net.hidden.bias\": copy_: cannot copy out of a "
+      "meta tensor; it has no data");
+  EXPECT_NE(bad(empty({4}, DType::Float8E5M2)).find("copy_: no conversion from float8_e5m2 to float32"),
+            std::string::npos);
+  EXPECT_EQ(nested.net.scale.item<float>(), 1);
+}
+
 TEST(Module, GradientsAreForgotten) {
   Net net;
   net(ones({2, 3})).sum().backward();

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import os
 import pickle
 
 import numpy as np
@@ -66,6 +67,35 @@ def test_state_dicts_take_prefixes_and_tensors_themselves():
     with pytest.raises(RuntimeError, match="size mismatch for scale"):
         twin.load_state_dict(values)
     assert twin.body.last.bias.tolist() == before
+
+
+def test_a_value_that_cannot_be_copied_is_named_and_nothing_is_changed():
+    m = nn.Linear(2, 3)
+    before = m.weight.tolist()
+    for bias, why in [
+        (tenon.ones(3, device="meta"), "copy_: cannot copy out of a meta tensor; it has no data"),
+        (tenon.empty(3, dtype=tenon.float8_e5m2), "copy_: no conversion from float8_e5m2 to float32"),
+    ]:
+        state = {"weight": tenon.ones(3, 2), "bias": bias}
+        with pytest.raises(RuntimeError) as caught:
+            m.load_state_dict(state)
+        assert str(caught.value) == f'Error(s) in loading state_dict for Linear:\n\tWhile copying the parameter named "bias": {why}'
+        assert m.weight.tolist() == before
+        m.load_state_dict(state, assign=True)  # copies nothing
+        assert m.bias.dtype is bias.dtype and m.bias.device == bias.device
+        m = nn.Linear(2, 3)
+        before = m.weight.tolist()
+
+
+def test_what_copying_raises_names_the_part_and_keeps_its_type(tmp_path):
+    path = tmp_path / "w.safetensors"
+    m = nn.BatchNorm1d(3)
+    tenon.save({name: value for name, value in m.state_dict().items()}, path)
+    state = tenon.load(path, mmap=True)
+    os.truncate(path, 0)
+    state["bias"].sum()  # finds the file cut short
+    with pytest.raises(tenon.FileError, match='for BatchNorm1d:\n\tWhile copying the parameter named "weight": .*cut short'):
+        m.load_state_dict(state)
 
 
 def test_extra_state_and_hooks_of_state_dicts():

@@ -92,15 +92,16 @@ class ModuleState:
     ) -> IncompatibleKeys:
         """Copies values into the parameters and buffers of the same names; with `assign`, puts the tensors in their place.
 
-        Raises RuntimeError, and changes nothing, if a shape does not fit or, with `strict`, if names are missing or unknown.
+        Raises RuntimeError, and changes nothing, if a shape does not fit, if a value has no elements to copy (on meta) or a dtype
+        that the parameter's cannot take, or, with `strict`, if names are missing or unknown.
         Returns the missing and the unknown names.
         """
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"load_state_dict: expected a dict, got {describe(state_dict)}")
-        load = _Load(OrderedDict(state_dict.items()), strict)
+        load = _Load(OrderedDict(state_dict.items()), strict, assign)
         load._collect(self)  # type: ignore[arg-type]  # a Module
         load._check(type(self).__name__)
-        load._apply(assign)
+        load._apply(type(self).__name__)
         result = IncompatibleKeys(load.missing, load.unexpected)
         for module in self.modules():
             for hook in (module._load_state_dict_post_hooks or {}).values():
@@ -134,14 +135,15 @@ class ModuleState:
 class _Load:
     """One load_state_dict: everything is checked before anything is changed."""
 
-    def __init__(self, state: Any, strict: bool) -> None:
-        self.state, self.strict = state, strict
+    def __init__(self, state: Any, strict: bool, assign: bool) -> None:
+        self.state, self.strict, self.assign = state, strict, assign
         self.missing: list[str] = []
         self.unexpected: list[str] = []
         self.problems: list[str] = []
         self.known: set[str] = set()
         self.tensors: list[Any] = []
         self.extras: list[Any] = []
+        self.refused: dict[Any, Exception | None] = {}
 
     def _collect(self, module: Module, prefix: str = "") -> None:
         for hook in (module._load_state_dict_pre_hooks or {}).values():
@@ -171,8 +173,23 @@ class _Load:
                 f"size mismatch for {key}: a shape of {list(value.shape)} in the state_dict, "
                 f"{list(part.shape)} in the module."
             )
+        elif not self.assign and (why := self._why_not_copied(part, value)):
+            self.problems.append(_while_copying(key, part, why))
         else:
-            self.tensors.append((module, name, part, value))
+            self.tensors.append((module, name, key, part, value))
+
+    def _why_not_copied(self, part: Any, value: Any) -> Exception | None:
+        """Why copy_ would refuse the value's device or dtype: tried once for each pair, with one element."""
+        pair = (part.device, part.dtype, value.device, value.dtype)
+        if pair[:2] == pair[2:]:
+            return None
+        if pair not in self.refused:
+            self.refused[pair] = None
+            try:
+                _C.empty(1, dtype=part.dtype, device=part.device).copy_(_C.empty(1, dtype=value.dtype, device=value.device))
+            except Exception as error:
+                self.refused[pair] = error
+        return self.refused[pair]
 
     def _check(self, who: str) -> None:
         self.unexpected += [key for key in self.state if key not in self.known]
@@ -185,14 +202,23 @@ class _Load:
         if problems:
             raise RuntimeError(f"Error(s) in loading state_dict for {who}:\n\t" + "\n\t".join(problems))
 
-    def _apply(self, assign: bool) -> None:
-        for module, name, part, value in self.tensors:
-            if assign:
+    def _apply(self, who: str) -> None:
+        for module, name, key, part, value in self.tensors:
+            if self.assign:
                 setattr(module, name, _in_place_of(part, value))
-            else:
+                continue
+            try:
                 part.detach().copy_(value)
+            except Exception as error:
+                # What could not be known before, such as a mapped file that was cut short.
+                kind = type(error) if isinstance(error, (OSError, MemoryError)) else RuntimeError
+                raise kind(f"Error(s) in loading state_dict for {who}:\n\t{_while_copying(key, part, error)}") from error
         for module, state in self.extras:
             module.set_extra_state(state)
+
+
+def _while_copying(key: str, part: Any, why: Exception) -> str:
+    return f'While copying the {"buffer" if isinstance(part, Buffer) else "parameter"} named "{key}": {why}'
 
 
 def _in_place_of(part: Any, value: Any) -> Any:

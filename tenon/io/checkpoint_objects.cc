@@ -32,6 +32,7 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"torch._utils._rebuild_tensor_v2", "_rebuild_tensor_v2"},
     {"torch._utils._rebuild_tensor_v3", "_rebuild_tensor_v3"},
     {"torch._utils._rebuild_parameter", "_rebuild_parameter"},
+    {"torch._utils._rebuild_parameter_with_state", "_rebuild_parameter_with_state"},
     {"torch._tensor._rebuild_from_type_v2", "_rebuild_from_type_v2"},
     {"tenon._C._rebuild_tensor", "tenon._rebuild_tensor"},
     {"torch.Tensor", "Tensor"},
@@ -56,6 +57,20 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {
 constexpr std::string_view kAbsentDTypes[] = {
     "torch.uint16",          "torch.uint32",          "torch.uint64",         "torch.complex32",
     "torch.float8_e4m3fnuz", "torch.float8_e5m2fnuz", "torch.float8_e8m0fnu", "torch.float4_e2m1fn_x2",
+};
+
+/// What PyTorch has and Tenon does not, by the function that rebuilds it, and the way out.
+constexpr std::pair<std::string_view, std::string_view> kAbsentValues[] = {
+    {"torch._utils._rebuild_sparse_tensor", "a sparse tensor, and Tenon has none yet; save its to_dense()"},
+    {"torch._utils._rebuild_sparse_csr_tensor",
+     "a sparse tensor, and Tenon has none yet; save its to_dense()"},
+    {"torch._utils._rebuild_nested_tensor", "a nested tensor, and Tenon has none yet; save its unbind()"},
+    {"torch._utils._rebuild_qtensor",
+     "a quantized tensor, and Tenon reads none from checkpoints of PyTorch yet; save its dequantize()"},
+    {"torch._utils._rebuild_meta_tensor_no_storage",
+     "a tensor on the meta device, which has no elements; save one that has"},
+    {"torch.serialization._get_layout",
+     "a layout, such as torch.strided, and Tenon has none yet; save its name"},
 };
 
 /// The dtypes of PyTorch's storages, which "torch.FloatStorage" and its kin name.
@@ -103,6 +118,7 @@ class Arguments {
     if (size() < least || size() > most) refuse(fmt::format("{} has {} arguments", function_, size()));
   }
   const Node& at(size_t i) const { return *values_[i]; }
+  Node* node(size_t i) const { return values_[i]; }
   template <class T>
   const T& get(size_t i, Kind kind, const char* what) const {
     const T* const value = at(i).kind == kind ? std::get_if<T>(&at(i).value) : nullptr;
@@ -175,6 +191,8 @@ Node* CheckpointObjects::named(Nodes& nodes, std::string_view name) {
     if (storage == name) return add(nodes, Kind::None, Named{storage});
   for (const std::string_view absent : kAbsentDTypes)
     if (absent == name) return add(nodes, Kind::None, Named{absent});
+  if (const auto* absent = row_of<std::string_view>(kAbsentValues, name))
+    refuse(fmt::format("it holds {} ({})", *absent, name));
   refuse(fmt::format("it names {}{}", shown(name), kAdvice));
 }
 
@@ -289,15 +307,32 @@ Node* CheckpointObjects::rebuild_own_tensor(Nodes& nodes, const Node::List& valu
   return add_view(nodes, std::move(view), type->name == "Parameter");
 }
 
-/// (tensor, requires_grad, hooks)
-Node* CheckpointObjects::rebuild_parameter(Nodes& nodes, const Node::List& values) {
-  const Arguments arguments("_rebuild_parameter", values);
-  arguments.between(2, 3);
+namespace {
+
+/// The state of an object, as an argument: a dict of attributes, or a pair of it and of what slots hold.
+Node* attributes_of(const Arguments& arguments, size_t i) {
+  Node* state = arguments.node(i);
+  if (state->kind == Kind::Tuple && state->is_plain() && state->list().size() == 2) state = state->list()[0];
+  if (state->is_plain() && state->kind == Kind::None) return nullptr;
+  if (!state->is_plain() || state->kind != Kind::Dict) arguments.wrong(i, "a dict of attributes");
+  return state;
+}
+
+}  // namespace
+
+/// (tensor, requires_grad, hooks, [attributes])
+Node* CheckpointObjects::rebuild_parameter(Nodes& nodes, std::string_view function,
+                                           const Node::List& values) {
+  const Arguments arguments(function, values);
+  const bool has_state = function == "_rebuild_parameter_with_state";
+  arguments.between(has_state ? 4 : 2, has_state ? 4 : 3);
   const auto* const data = std::get_if<Unread>(&arguments.at(0).value);
   if (!data) arguments.wrong(0, "a tensor");
   View view = views_[data->view];
   view.requires_grad = arguments.boolean(1);
-  return add_view(nodes, std::move(view), true);
+  Node* const out = add_view(nodes, std::move(view), true);
+  if (has_state) out->attributes = attributes_of(arguments, 3);
+  return out;
 }
 
 Node::List CheckpointObjects::copy_of(const Node::List& list) {
@@ -309,7 +344,7 @@ Node* CheckpointObjects::call(Nodes& nodes, std::string_view function, const Nod
   const Arguments arguments(function, values);
   if (function.starts_with("_rebuild_tensor")) return rebuild_tensor(nodes, function, values);
   if (function == "tenon._rebuild_tensor") return rebuild_own_tensor(nodes, values);
-  if (function == "_rebuild_parameter") return rebuild_parameter(nodes, values);
+  if (function.starts_with("_rebuild_parameter")) return rebuild_parameter(nodes, function, values);
   if (function == "_rebuild_from_type_v2") {  // (function, type, its arguments, attributes)
     arguments.between(4, 4);
     const auto* const inner = std::get_if<Named>(&arguments.at(0).value);
@@ -318,7 +353,9 @@ Node* CheckpointObjects::call(Nodes& nodes, std::string_view function, const Nod
       arguments.wrong(0, "a function that makes tensors");
     if (!type || (type->name != "Tensor" && type->name != "Parameter"))
       arguments.wrong(1, "a type of tensors");
-    return call(nodes, inner->name, arguments.get<Node::List>(2, Kind::Tuple, "a tuple"));
+    Node* const out = call(nodes, inner->name, arguments.get<Node::List>(2, Kind::Tuple, "a tuple"));
+    out->attributes = attributes_of(arguments, 3);
+    return out;
   }
   if (function == "OrderedDict") {
     arguments.between(0, 1);

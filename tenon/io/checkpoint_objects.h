@@ -49,7 +49,7 @@ class CheckpointObjects final : public Objects {
  private:
   Node* rebuild_tensor(Nodes& nodes, std::string_view function, const Node::List& arguments);
   Node* rebuild_own_tensor(Nodes& nodes, const Node::List& arguments);
-  Node* rebuild_parameter(Nodes& nodes, const Node::List& arguments);
+  Node* rebuild_parameter(Nodes& nodes, std::string_view function, const Node::List& arguments);
   Node* add_view(Nodes& nodes, View view, bool is_parameter);
   /// A list that a call copies.
   Node::List copy_of(const Node::List& list);

@@ -81,7 +81,10 @@ def test_what_pytorch_saves_otherwise_is_refused_by_name(tmp_path):
     for value, options, text in [
         (torch.ones(2), {"_use_new_zipfile_serialization": False}, "PyTorch's format before 1.6"),
         (torch.nn.Linear(2, 2), {}, "names torch.nn.modules.linear.Linear"),
-        (torch.eye(2).to_sparse(), {}, "names torch._utils._rebuild_sparse_tensor"),
+        (torch.eye(2).to_sparse(), {}, "it holds a sparse tensor"),
+        (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), {}, "it holds a quantized tensor"),
+        (torch.ones(2, device="meta"), {}, "it holds a tensor on the meta device"),
+        (torch.strided, {}, "it holds a layout"),
         (np.float64(1), {}, "names numpy"),
         (torch.ones(2, dtype=torch.uint16), {}, "torch.uint16, a dtype that Tenon does not have"),
     ]:

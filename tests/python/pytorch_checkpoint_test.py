@@ -206,6 +206,9 @@ def test_map_location_and_devices_that_are_not_there():
         load(data)
     for where in ("cpu", tenon.device("cpu"), {"cuda:0": "cpu"}, lambda storage, place: storage):
         assert load(data, map_location=where)[0].tolist() == list(range(6))
+    for where, text in ((None, "a tensor was saved on cuda:0: "), ("cpu:1", "load: map_location: there is no device cpu:1: cpu has cpu:0$")):
+        with pytest.raises(RuntimeError, match=text):
+            load(data, map_location=where)
     with pytest.raises(TypeError, match="must return an UntypedStorage"):
         load(data, map_location=lambda storage, place: 3)
     with pytest.raises(ValueError, match="returned a storage of 4 bytes, and tensors need 24"):
@@ -256,7 +259,13 @@ BAD = {
     "runs code": (lambda: broken(("os", "system"), "touch /tmp/never"), "it names os.system; a checkpoint holds tensors.* Nothing of it was executed"),
     "builtin": (lambda: broken(("builtins", "eval"), "1"), "it names builtins.eval"),
     "a module": (lambda: broken(("torch.nn.modules.linear", "Linear")), r"it names torch.nn.modules.linear.Linear.* save its state_dict\(\)"),
-    "sparse": (lambda: broken(("torch._utils", "_rebuild_sparse_tensor")), "it names torch._utils._rebuild_sparse_tensor"),
+    "sparse": (lambda: broken(("torch._utils", "_rebuild_sparse_tensor")), r"it holds a sparse tensor, and Tenon has none yet; save its to_dense\(\)"),
+    "quantized": (lambda: broken(("torch._utils", "_rebuild_qtensor")), r"it holds a quantized tensor, .*; save its dequantize\(\)"),
+    "nested": (lambda: broken(("torch._utils", "_rebuild_nested_tensor")), r"it holds a nested tensor, and Tenon has none yet; save its unbind\(\)"),
+    "meta": (lambda: broken(("torch._utils", "_rebuild_meta_tensor_no_storage")), "it holds a tensor on the meta device, which has no elements; save one that has"),
+    "a layout": (lambda: broken(("torch.serialization", "_get_layout"), "torch.strided"), "it holds a layout, such as torch.strided, and Tenon has none yet"),
+    "attributes that are no dict": (lambda: broken(("torch._utils", "_rebuild_parameter_with_state"), tensor(ARRAY), True, None, 3), "argument 4 of _rebuild_parameter_with_state must be a dict of attributes"),
+    "an attribute without a name": (lambda: broken(("torch._utils", "_rebuild_parameter_with_state"), tensor(ARRAY), True, None, {5: 6}), "an attribute's name is an int, and no text"),
     "calls a type": (lambda: broken(("torch", "Tensor"), 1), "it calls Tensor"),
     "a name as value": (lambda: archive([Name("torch", "FloatStorage")]), "it holds the name torch.FloatStorage as a value; save tensors"),
     "a storage as value": (lambda: archive([STORED], [ARRAY.tobytes()]), "it holds a storage as a value; save a tensor over the storage instead"),
@@ -331,6 +340,19 @@ def test_lists_and_dicts_that_contain_themselves():
     value[0]["list"] = value
     found = load(archive(value))
     assert found[1] is found and found[0]["list"] is found and len(found) == 2
+
+
+def test_attributes_of_parameters_and_tensors():
+    attributes = {"tag": "first", "sizes": [1, 2], "other": tensor(ARRAY)}
+    parameter = Call(Name("torch._utils", "_rebuild_parameter_with_state"), (tensor(ARRAY), True, None, attributes))
+    inner = tensor(ARRAY)
+    typed = Call(Name("torch._tensor", "_rebuild_from_type_v2"), (inner.function, Name("torch", "Tensor"), inner.arguments, {"tag": "second"}))
+    slots = Call(Name("torch._utils", "_rebuild_parameter_with_state"), (tensor(ARRAY), False, None, ({"tag": "third"}, {})))
+    found, plain, third = load(archive([parameter, typed, slots], [ARRAY.tobytes()]))
+    assert isinstance(found, tenon.nn.Parameter) and found.requires_grad and found.tolist() == ARRAY.tolist()
+    assert (found.tag, found.sizes, found.other.tolist()) == ("first", [1, 2], ARRAY.tolist())
+    assert type(plain) is tenon.Tensor and plain.tag == "second" and plain.tolist() == ARRAY.tolist()
+    assert third.tag == "third" and not third.requires_grad
 
 
 def test_attributes_of_an_ordered_dict():

@@ -66,11 +66,11 @@ size_t Value::size() const {
   return node_->list().size() / (kind() == Kind::Dict ? 2 : 1);
 }
 
-Value Value::operator[](size_t i) const {
+Value Value::element(int64_t i) const {
   if (kind() < Kind::List || kind() == Kind::Dict) wrong(*this, "a list");
-  TENON_CHECK(i < size(), Index,
+  TENON_CHECK(std::cmp_less(i, size()) && i >= 0, Index,
               fmt::format("Value: there is no element {} in {} of {}", i, kind_name(), size()));
-  return with(node_->list()[i]);
+  return with(node_->list()[static_cast<size_t>(i)]);
 }
 
 const io::Node* Value::find(std::string_view key) const {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <complex>
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -61,7 +63,11 @@ class Value {
   /// The number of elements of a list, tuple, set or dict.
   size_t size() const;
   /// An element of a list, tuple or set. Throws Error{Index}.
-  Value operator[](size_t i) const;
+  /// A template, so that `value[0]` means a number and no null text.
+  template <std::integral I>
+  Value operator[](I i) const {
+    return element(std::in_range<int64_t>(i) ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max());
+  }
   /// A value of a dict by its text key. Throws Error{Value} for a key that is not there.
   Value operator[](std::string_view key) const;
   Value operator[](const char* key) const { return (*this)[std::string_view(key)]; }
@@ -79,6 +85,7 @@ class Value {
   const io::Node& node() const noexcept { return *node_; }
 
  private:
+  Value element(int64_t i) const;
   const io::Node* find(std::string_view key) const;
   Value with(const io::Node* node) const { return {nodes_, node}; }
 

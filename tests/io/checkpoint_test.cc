@@ -151,5 +151,20 @@ TEST(Checkpoint, WhatPythonsSaveWroteIsRead) {
             std::string::npos);
 }
 
+TEST(Checkpoint, ListsAreIndexedByNumbersOfEveryType) {
+  const Path path("list", "tenon-checkpoint-1\n\x80\x04](K\x05K\x06K\x07\x65.");
+  const Value list = load(path.text);
+  EXPECT_EQ(list[0].to_int(), 5);
+  EXPECT_EQ(load(path.text)[2].to_int(), 7);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(list[i].to_int(), 5 + i);
+  EXPECT_EQ(list[uint8_t{1}].to_int() + list[int64_t{1}].to_int() + list[size_t{1}].to_int(), 18);
+  EXPECT_EQ(message_of([&] { (void)list[-1]; }, ErrorKind::Index),
+            "Value: there is no element -1 in a list of 3");
+  EXPECT_EQ(message_of([&] { (void)list[3u]; }, ErrorKind::Index),
+            "Value: there is no element 3 in a list of 3");
+  EXPECT_EQ(message_of([&] { (void)list["x"]; }, ErrorKind::Type),
+            "Value: a dict is wanted, and this is a list");
+}
+
 }  // namespace
 }  // namespace tenon

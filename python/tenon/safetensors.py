@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._C import Tensor
-    from .nn import Module
     from .types import Device, Path
 
 __all__ = ["load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model"]
@@ -55,7 +54,7 @@ def load(data: bytes) -> dict[str, Tensor]:
     return _C._weights.read_safetensors(data)
 
 
-def save_model(model: Module, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
+def save_model(model: Any, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
     """Writes the state of a module to a file. Of several names for one tensor (tied weights) the first is written; each other one
     is a text of the metadata, which says which name to take. Tensors are written in order, so `force_contiguous` changes nothing.
     """
@@ -69,7 +68,7 @@ def save_model(model: Module, filename: Path, metadata: dict[str, str] | None = 
     save_file(tensors, filename, texts or None)
 
 
-def load_model(model: Module, filename: Path, strict: bool = True, device: Device = "cpu") -> tuple[list[str], list[str]]:
+def load_model(model: Any, filename: Path, strict: bool = True, device: Device = "cpu") -> tuple[list[str], list[str]]:
     """Copies the tensors of a file into a module's parameters and buffers, as its load_state_dict does; of several names for one
     tensor the file need have one. Returns the missing and the unknown names, which are errors with `strict`."""
     tensors = load_file(filename, device)

@@ -259,7 +259,10 @@ TEST_F(PlanFolder, EachStoreRemovesAFewFilesWhereTheFolderIsFull) {
     return static_cast<size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
   };
   Folder large(path_);
-  for (uint64_t i = 0; i < 3000; ++i) ASSERT_EQ(large.store({i, 0}, kHolder, "", value), "");
+  for (uint64_t i = 0; i < 1500; ++i) ASSERT_EQ(large.store({i, 0}, kHolder, "", value), "");
+  timespec times[2] = {{0, UTIME_OMIT}, {1000, 0}};
+  for (const auto& each : fs::directory_iterator(path_))
+    ASSERT_EQ(utimensat(AT_FDCWD, each.path().c_str(), times, 0), 0);
   Folder folder(path_, kBlocks * 4096);
   size_t before = files();
   for (uint64_t i = 0; i < 200; ++i) {

@@ -355,6 +355,10 @@ def plans(args):
         _print_json({"removed": removed}) if args.json else print(f"removed {removed} plans")
         return
     entries, known = _of_plans(tenon.plans.entries), tenon.plans.info()
+    if known["folder"] and not args.json:  # printed, also where its name is no UTF-8
+        import os
+
+        known["folder"] = os.fsencode(known["folder"]).decode(errors="replace")
     if args.action == "list":
         if args.json:
             _print_json(entries)

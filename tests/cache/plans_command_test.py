@@ -77,7 +77,7 @@ def test_a_folder_whose_name_is_no_utf_8(tmp_path):
     where = os.fsencode(tmp_path) + b"/\xff"
     os.mkdir(where)
     for arguments in ((), ("list",), ("--json",)):
-        code, out, error = plans(os.fsdecode(where), *arguments)
+        code, out, error = plans(os.fsdecode(where), *arguments, PYTHONIOENCODING="utf-8:strict")
         assert (code, error) == (0, "") and str(tmp_path) in out
 
 

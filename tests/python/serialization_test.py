@@ -34,7 +34,7 @@ def test_paths_descriptors_and_unbuffered_files(path):
         path.unlink()
         tenon.save(NEW, where)
         assert holds(where, NEW)
-    with open(path, "r+b") as file:
+    with open(path, "w+b") as file:
         tenon.save(OLD, file.fileno())
         file.seek(0)
         assert holds(file.fileno(), OLD)

@@ -259,6 +259,13 @@ def test_flags_are_bools(call):
         call()
 
 
+def test_a_copy_that_cannot_be_made_resizes_nothing():
+    x = tenon.ones(2, 5)
+    with pytest.raises(NotImplementedError, match="_copy_from_and_resize: cannot copy out of a meta tensor"):
+        tenon._copy_from_and_resize(tenon.ones(1, 3, device="meta"), x)
+    assert x.shape == (2, 5) and x.sum().item() == 10
+
+
 class Asked:
     """A size that counts how often it is asked for its value."""
 

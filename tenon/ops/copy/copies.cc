@@ -41,6 +41,9 @@ Tensor _copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
 }
 
 Tensor _copy_from_and_resize(const Tensor& self, const Tensor& dst) {
+  // Before `dst` is resized.
+  TENON_CHECK(!self.is_meta() || dst.is_meta() || self.numel() == 0, NotImplemented,
+              "_copy_from_and_resize: cannot copy out of a meta tensor; it has no data");
   return dst.resize_(self.sizes()).copy_(self);
 }
 

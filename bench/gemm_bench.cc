@@ -1,52 +1,101 @@
-// Tenon's matrix product beside OpenBLAS, by shape and orientation (docs/decisions/0003-gemm-order.md).
+// Tenon's matrix product next to OpenBLAS's, by shape and orientation (docs/decisions/0003-gemm-order.md).
+// OpenBLAS is looked for here alone: its rows say so where the loader finds none. OMP_NUM_THREADS is the
+// number of threads of both.
 #include <benchmark/benchmark.h>
+#include <dlfcn.h>
 
 #include <random>
 #include <vector>
 
-#include "backends/cpu/gemm/openblas.h"
+#include "backends/cpu/gemm/gemm.h"
 
 namespace {
 
+using tenon::cpu::BatchedGemmArgs;
 using tenon::cpu::GemmArgs;
 
-/// Arguments m, k, n, then whether A and B are transposed, as the weight of a linear layer is.
-template <class T, void (*kProduct)(const GemmArgs<T>&)>
+/// Of cblas.h; integers have 32 bits.
+enum Layout { kRowMajor = 101, kNoTranspose = 111, kTranspose = 112 };
+template <class T>
+using BlasGemm = void(int layout, int transpose_a, int transpose_b, int m, int n, int k, T alpha, const T* a,
+                      int lda, const T* b, int ldb, T beta, T* c, int ldc);
+
+/// Null where there is none.
+template <class T>
+BlasGemm<T>* find_openblas() {
+  static void* const library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  return library
+             ? reinterpret_cast<BlasGemm<T>*>(dlsym(library, sizeof(T) == 4 ? "cblas_sgemm" : "cblas_dgemm"))
+             : nullptr;
+}
+
+template <class T>
+void openblas(const GemmArgs<T>& g) {
+  static BlasGemm<T>* const gemm = find_openblas<T>();
+  const auto flag = [](int64_t column) { return column == 1 ? kNoTranspose : kTranspose; };
+  const auto leading = [](int64_t row, int64_t column) {
+    return static_cast<int>(column == 1 ? row : column);
+  };
+  gemm(kRowMajor, flag(g.a_col), flag(g.b_col), static_cast<int>(g.m), static_cast<int>(g.n),
+       static_cast<int>(g.k), T(1), g.a, leading(g.a_row, g.a_col), g.b, leading(g.b_row, g.b_col), T(0), g.c,
+       static_cast<int>(g.c_row));
+}
+
+/// Products of m, k, n, with A and B transposed or not, as the weight of a linear layer is, and so many of
+/// them.
+template <class T, bool kOpenBlas>
 void product(benchmark::State& state) {
-  const int64_t m = state.range(0), k = state.range(1), n = state.range(2);
+  const int64_t m = state.range(0), k = state.range(1), n = state.range(2), batch = state.range(5);
   std::mt19937 generator(1);
   std::uniform_real_distribution<T> uniform(-1, 1);
-  std::vector<T> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n)), c(static_cast<size_t>(m * n));
-  for (T& x : a) x = uniform(generator);
-  for (T& x : b) x = uniform(generator);
-  GemmArgs<T> g;
+  const auto random = [&](int64_t size) {
+    std::vector<T> values(static_cast<size_t>(batch * size));
+    for (T& x : values) x = uniform(generator);
+    return values;
+  };
+  std::vector<T> a = random(m * k), b = random(k * n), c = random(m * n);
+  BatchedGemmArgs<T> all;
+  all.batch = batch, all.a_batch = m * k, all.b_batch = k * n, all.c_batch = m * n;
+  GemmArgs<T>& g = all.one;
   g.m = m, g.n = n, g.k = k;
   g.a = a.data(), g.a_row = state.range(3) ? 1 : k, g.a_col = state.range(3) ? m : 1;
   g.b = b.data(), g.b_row = state.range(4) ? 1 : n, g.b_col = state.range(4) ? k : 1;
   g.c = c.data(), g.c_row = n, g.c_col = 1;
-  if (kProduct == tenon::cpu::blas_gemm<T> && !tenon::cpu::has_blas())
-    return state.SkipWithError("built without OpenBLAS");
+  if (kOpenBlas && !find_openblas<T>()) return state.SkipWithError("no libopenblas.so.0");
   for (auto _ : state) {
-    kProduct(g);
+    if (kOpenBlas) {
+      GemmArgs<T> one = g;
+      for (int64_t i = 0; i < batch; ++i, one.a += m * k, one.b += k * n, one.c += m * n) openblas(one);
+    } else {
+      tenon::cpu::gemm_batched(all);
+    }
     benchmark::ClobberMemory();
   }
-  state.counters["GFLOPS"] = benchmark::Counter(2e-9 * static_cast<double>(m * n * k),
+  state.counters["GFLOPS"] = benchmark::Counter(2e-9 * static_cast<double>(batch * m * n * k),
                                                 benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void shapes(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"m", "k", "n", "At", "Bt"});
-  for (const int64_t size : {8, 64, 128, 512, 1024}) b->Args({size, size, size, 0, 0});
-  b->Args({8, 8, 8, 0, 1})->Args({512, 512, 512, 1, 0})->Args({512, 512, 512, 0, 1});
-  b->Args({64, 128, 128, 0, 0})->Args({64, 128, 128, 0, 1});
-  b->Args({1, 64, 128, 0, 0})->Args({1, 64, 128, 0, 1})->Args({1, 784, 128, 0, 0})->Args({1, 784, 128, 0, 1});
-  b->Args({32, 784, 128, 0, 1})->Args({784, 32, 128, 1, 0});
+void shapes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"m", "k", "n", "At", "Bt", "batch"});
+  for (const int64_t size : {8, 64, 128, 256, 512, 1024, 2048}) bench->Args({size, size, size, 0, 0, 1});
+  for (const int64_t size : {512, 1024})
+    bench->Args({size, size, size, 1, 0, 1})->Args({size, size, size, 0, 1, 1});
+  bench->Args({8, 8, 8, 0, 1, 1})->Args({64, 128, 128, 0, 0, 1})->Args({64, 128, 128, 0, 1, 1});
+  bench->Args({1, 64, 128, 0, 0, 1})->Args({1, 64, 128, 0, 1, 1});
+  bench->Args({1, 784, 128, 0, 0, 1})->Args({1, 784, 128, 0, 1, 1});
+  bench->Args({32, 784, 128, 0, 1, 1})->Args({784, 32, 128, 1, 0, 1});
+  // Few rows or columns, or little k, against much of the rest.
+  bench->Args({32, 4096, 1024, 0, 0, 1})->Args({32, 4096, 1024, 0, 1, 1});
+  bench->Args({2048, 64, 1024, 0, 0, 1})->Args({2048, 64, 1024, 0, 1, 1});
+  bench->Args({65536, 64, 64, 0, 0, 1})->Args({65536, 64, 64, 0, 1, 1})->Args({64, 65536, 64, 1, 0, 1});
+  for (const int64_t batch : {2, 64})
+    bench->Args({256, 256, 256, 0, 0, batch})->Args({256, 64, 256, 0, 1, batch});
 }
 
-BENCHMARK(product<float, tenon::cpu::gemm<float>>)->Name("tenon/float32")->Apply(shapes);
-BENCHMARK(product<float, tenon::cpu::blas_gemm<float>>)->Name("openblas/float32")->Apply(shapes);
-BENCHMARK(product<double, tenon::cpu::gemm<double>>)->Name("tenon/float64")->Apply(shapes);
-BENCHMARK(product<double, tenon::cpu::blas_gemm<double>>)->Name("openblas/float64")->Apply(shapes);
+BENCHMARK(product<float, false>)->Name("tenon/float32")->Apply(shapes);
+BENCHMARK(product<float, true>)->Name("openblas/float32")->Apply(shapes);
+BENCHMARK(product<double, false>)->Name("tenon/float64")->Apply(shapes);
+BENCHMARK(product<double, true>)->Name("openblas/float64")->Apply(shapes);
 
 }  // namespace
 

@@ -179,12 +179,12 @@ CALLS = [
     (BYTES, "x.sum()"), (BYTES, "x.all()"), (BYTES, "x.any(0)"), (BYTES, "x.argmin()"), (HALVES, "x.sum()"), (HALVES, "x.var()"),
     (LONGS, "x.sum()"), (LONGS, "x.prod()"), (PAIRS, "x.sum()"), (PAIRS, "x.prod()"), (PAIRS, "x.mean()"),
     (ROWS, "x.sum(1)"), (ROWS, "x.var(1)"), (ROWS, "x.argmax(1)"), (DENSE, "x.sum(1)"), (LANES, "x.sum(0)"), (LANES, "x.amax(0)"),
-    (LANES, "x.argmax(0)"), (LANES, "x.var(0)"),
+    (LANES, "x.argmax(0)"), (LANES, "x.var(0)"), (FLOATS, "x.dot(x)"), (LONGS, "x.dot(x)"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("operand, call", CALLS)
-def test_ctrl_c_ends_a_reduction_to_one_element_or_a_few(operand, call):
+def test_ctrl_c_ends_sums_of_many_elements(operand, call):
     program = ENDLESS.format(threads=1, operand=operand, call=call)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout == "interrupted\n", done.stdout + done.stderr

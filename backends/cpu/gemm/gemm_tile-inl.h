@@ -1,6 +1,6 @@
 // The micro kernel: a few rows by a few vectors of outputs, held in registers while k runs in ascending
 // order. Included once per instruction set by gemm_tile_table-inl.h. Knows strides and masks; nothing of
-// cache blocking or threads.
+// cache blocking, and of threads that it may be told to stop.
 
 #if defined(TENON_CPU_GEMM_TILE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_GEMM_TILE_INL
@@ -16,6 +16,7 @@
 #include "backends/cpu/gemm/gemm_simd-inl.h"
 #include "backends/cpu/pointwise/simd_ops-inl.h"
 #include "hwy/highway.h"
+#include "tenon/core/parallel.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
@@ -91,6 +92,12 @@ HWY_NOINLINE void add_block(D d, T* total, const T* sum, size_t vecs, bool first
   }
 }
 
+/// A sum may be endless: a tensor of stride 0 has any number of elements.
+HWY_INLINE void check_stop_after(int64_t products) {
+  if (products != 0 && products % (kGemmBlock * 4096) == 0) [[unlikely]]
+    check_stop();
+}
+
 /// kRows x (kVecs vectors) outputs, of which `columns` columns exist; k >= 1. When `kPartial`, B is not
 /// readable behind them; the last vector alone may be partial.
 template <size_t kRows, size_t kVecs, bool kPartial, class D, class T = hn::TFromD<D>>
@@ -106,6 +113,7 @@ HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& ou
 #endif
   HWY_ALIGN T total[kRows * kVecs * hn::MaxLanes(D())];
   for (int64_t start = 0; start < k; start += kGemmBlock) {
+    check_stop_after(start);
     const int64_t block = std::min<int64_t>(kGemmBlock, k - start);
     V sum[kRows][kVecs];
 #pragma GCC unroll 8
@@ -225,6 +233,7 @@ HWY_NOINLINE void tile_transposed(D d, int64_t k, const TileIn<T>& in, ptrdiff_t
   const size_t lanes = hn::Lanes(d);
   HWY_ALIGN T total[kRows * kVecs * hn::MaxLanes(D())];
   for (int64_t start = 0; start < k; start += kGemmBlock) {
+    check_stop_after(start);
     const int64_t end = std::min<int64_t>(start + kGemmBlock, k);
     V sum[kVecs][kRows];
 #pragma GCC unroll 8

@@ -20,9 +20,9 @@ OPTIMIZERS = {
 }
 
 
-def model_and_data():
-    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
-    return model, tenon.linspace(-1, 1, 42).reshape(7, 6), tenon.tensor([0, 1, 2, 0, 1, 2, 1])
+def model_and_data(dtype=tenon.float32):
+    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).to(dtype)
+    return model, tenon.linspace(-1, 1, 42).reshape(7, 6).to(dtype), tenon.tensor([0, 1, 2, 0, 1, 2, 1])
 
 
 def stepper(c, model, optimizer, x, y):
@@ -37,10 +37,11 @@ def stepper(c, model, optimizer, x, y):
     return step
 
 
+@pytest.mark.parametrize("dtype", [tenon.float32, tenon.float16, tenon.bfloat16], ids=str)
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer(name):
+def test_every_optimizer(name, dtype):
     def program(c):
-        model, x, y = model_and_data()
+        model, x, y = model_and_data(dtype)
         optimizer = OPTIMIZERS[name](model.parameters())
         step = stepper(c, model, optimizer, x, y)
         return [step(slice(0, 7)) for _ in range(6)], model, optimizer

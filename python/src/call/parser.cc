@@ -251,6 +251,12 @@ bool parse_rest(const Given& given, Dims& out) {
   return true;
 }
 
+bool Parser<Tensor&>::parse_absent(const Given& g, Storage& s) {
+  static Tensor absent;
+  s = &absent;
+  return g.object == Py_None && g.param.optional;
+}
+
 bool Parser<const Tensor&>::parse_other(const Given& g, Storage& s) {
   s.tensor = &s.made;
   if (!g.object) return true;

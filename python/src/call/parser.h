@@ -70,12 +70,16 @@ template <>
 struct Parser<Tensor&> {
   using Storage = Tensor*;
   static bool parse(const Given& g, Storage& s) {
-    if (!g.object || !is_tensor(g.object)) return false;
+    if (!g.object || !is_tensor(g.object)) return parse_absent(g, s);
     s = &tensor_of(g.object);
     return true;
   }
   static Tensor& get(Storage& s) noexcept { return *s; }
-  static int64_t elements(Storage& s) noexcept { return s->numel(); }
+  static int64_t elements(Storage& s) noexcept { return s->defined() ? s->numel() : 0; }
+
+ private:
+  /// None in the place of an optional tensor, which is not written then.
+  static bool parse_absent(const Given& g, Storage& s);
 };
 
 template <>

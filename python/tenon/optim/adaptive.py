@@ -93,12 +93,8 @@ class Adadelta(_Adaptive):
         return {"step": 0, "square_avg": _C.zeros_like(parameter), "acc_delta": _C.zeros_like(parameter)}
 
     def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        rho, eps = group["rho"], group["eps"]
-        squares, deltas = _parts(state["square_avg"]), _parts(state["acc_delta"])
-        squares.mul_(rho).add_(grad * grad, alpha=1 - rho)
-        delta = deltas.add(eps).sqrt_().div_(squares.add(eps).sqrt_()).mul_(grad)
-        deltas.mul_(rho).add_(delta * delta, alpha=1 - rho)
-        parameter.add_(delta.mul_(-group["lr"]))
+        squares, deltas, rho = _parts(state["square_avg"]), _parts(state["acc_delta"]), group["rho"]
+        _C._adadelta_step_(parameter, grad, squares, deltas, rho=rho, rest=1 - rho, eps=group["eps"], step=-group["lr"])
 
 
 class Adagrad(_Adaptive):
@@ -155,9 +151,7 @@ class Adagrad(_Adaptive):
 
     def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         rate = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
-        squares = _parts(state["sum"])
-        squares.add_(grad * grad)
-        parameter.add_(grad.div(squares.sqrt().add_(group["eps"])).mul_(-rate))
+        _C._adagrad_step_(parameter, grad, _parts(state["sum"]), eps=group["eps"], step=-rate)
 
 
 class RMSprop(_Adaptive):
@@ -208,18 +202,19 @@ class RMSprop(_Adaptive):
         return state
 
     def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        alpha = group["alpha"]
-        squares = _parts(state["square_avg"])
-        squares.mul_(alpha).add_(grad * grad, alpha=1 - alpha)
-        scale = squares
-        if group["centered"]:
-            mean = _parts(state["grad_avg"])
-            mean.add_(grad - mean, alpha=1 - alpha)
-            scale = squares - mean * mean
-        step = grad.div(scale.sqrt().add_(group["eps"]))
-        if group["momentum"] > 0:
-            step = _parts(state["momentum_buffer"]).mul_(group["momentum"]).add_(step)
-        parameter.add_(step.mul(-group["lr"]))
+        alpha, momentum = group["alpha"], group["momentum"]
+        _C._rmsprop_step_(
+            parameter,
+            grad,
+            _parts(state["square_avg"]),
+            _parts(state["grad_avg"]) if group["centered"] else None,
+            _parts(state["momentum_buffer"]) if momentum > 0 else None,
+            alpha=alpha,
+            rest=1 - alpha,
+            eps=group["eps"],
+            momentum=momentum,
+            step=-group["lr"],
+        )
 
 
 class NAdam(_Adaptive):
@@ -278,12 +273,19 @@ class NAdam(_Adaptive):
         mu_next = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
         state["mu_product"] *= mu
         product = state["mu_product"]
-        mean, squares = _parts(state["exp_avg"]), _parts(state["exp_avg_sq"])
-        mean.add_(grad - mean, alpha=1 - beta1)
-        squares.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
-        scale = squares.div(1 - beta2**step).sqrt_().add_(group["eps"])
-        parameter.add_(grad.div(scale).mul_(-lr * (1 - mu) / (1 - product)))
-        parameter.add_(mean.div(scale).mul_(-lr * mu_next / (1 - product * mu_next)))
+        _C._nadam_step_(
+            parameter,
+            grad,
+            _parts(state["exp_avg"]),
+            _parts(state["exp_avg_sq"]),
+            rest1=1 - beta1,
+            beta2=beta2,
+            rest2=1 - beta2,
+            correction=1 - beta2**step,
+            eps=group["eps"],
+            grad_step=-lr * (1 - mu) / (1 - product),
+            average_step=-lr * mu_next / (1 - product * mu_next),
+        )
 
 
 _check_module(globals())

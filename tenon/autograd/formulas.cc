@@ -1,8 +1,14 @@
 #include "tenon/autograd/formulas.h"
 
+#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 
 namespace tenon::autograd::formulas {
+
+Tensor conversion_gradient(const Tensor& grad, const TensorOptions& options) {
+  return tenon::_to_copy(is_complex(options.dtype_opt.value_or(grad.dtype())) ? grad : tenon::real(grad),
+                         options);
+}
 
 std::vector<Tensor> cat_gradients(const Tensor& grad, std::span<const ArgumentMeta> tensors, int64_t dim) {
   std::vector<Tensor> gradients;

@@ -43,6 +43,10 @@ inline Tensor transposed_product(const Tensor& grad, const Tensor& mat1, IntArra
   return transposed ? mm(grad.t(), mat1).t() : mm(mat1.t(), grad);
 }
 
+/// The gradient of a conversion by what was converted. A real tensor takes the real part of a complex
+/// gradient: the loss does not move with the other.
+Tensor conversion_gradient(const Tensor& grad, const TensorOptions& options);
+
 /// The part of each tensor in the gradient of their cat along `dim`.
 std::vector<Tensor> cat_gradients(const Tensor& grad, std::span<const ArgumentMeta> tensors, int64_t dim);
 

@@ -2,6 +2,8 @@
 
 import cmath
 import itertools
+import subprocess
+import sys
 
 import mpmath
 import numpy as np
@@ -165,6 +167,65 @@ def test_what_needs_an_order_is_refused(name):
     z = tenon.tensor([1j])
     with pytest.raises(NotImplementedError, match="complex"):
         getattr(tenon, name)(z, z)
+
+
+IMAGINARY_PARTS = """
+import sys, warnings
+import tenon
+
+c, seen = tenon.tensor([1 + 2j, 3 - 4j]), []
+warnings.simplefilter("always")
+warnings.showwarning = lambda message, kind, file, line, *_: seen.append((str(message), kind.__name__, file, line))
+x = tenon.zeros(2)
+c.to(tenon.bool), c.to(tenon.complex128), c.real, abs(c), tenon.zeros(2).to(tenon.complex64), c.clone()
+assert not seen, seen
+KIND
+line = sys._getframe().f_lineno - 1
+assert x.tolist() == [1.0, 3.0], x
+((text, kind, file, at),) = seen
+assert text.startswith("Casting complex values to real discards the imaginary part") and kind == "UserWarning", seen
+assert file == "<string>" and at == line, seen
+x.copy_(c)
+assert len(seen) == 1
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x.copy_(c)",
+        "x = c.to(tenon.float32)",
+        "x = c.double()",
+        "x = c.to(tenon.int64)",
+        "x[:] = c",
+        "x[tenon.tensor([True, True])] = c",
+        "tenon.compile(lambda: x.copy_(c))()",
+        "m = tenon.nn.Module(); m.register_buffer('x', x); m.load_state_dict({'x': c})",
+    ],
+)
+def test_a_real_copy_of_complex_numbers_warns_once_at_its_line(line):
+    """In a process of its own, where nothing was copied so far."""
+    done = subprocess.run([sys.executable, "-c", IMAGINARY_PARTS.replace("KIND", line)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_gradients_of_conversions_to_complex_numbers_do_not_warn():
+    program = """
+import tenon
+x = tenon.ones(2, requires_grad=True)
+y = tenon.zeros(2, dtype=tenon.complex64)
+z = tenon.zeros(2, dtype=tenon.complex64).fill_(x[0])
+(x.to(tenon.complex64) * (3 + 4j) + y.copy_(x) * (1 + 1j) + z * 1j).sum().real.backward()
+print(x.grad.tolist())
+"""
+    done = subprocess.run([sys.executable, "-W", "error::UserWarning", "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[4.0, 4.0]\n", done.stderr
+
+
+def test_a_real_copy_of_complex_numbers_writes_nothing_where_warnings_are_errors():
+    program = "import tenon\nx = tenon.zeros(1)\ntry: x.copy_(tenon.tensor([1 + 2j]))\nexcept UserWarning: print(x.tolist())"
+    done = subprocess.run([sys.executable, "-W", "error::UserWarning", "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[0.0]\n", done.stderr
 
 
 def test_hypot_of_complex_numbers_says_what_to_do():

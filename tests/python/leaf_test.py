@@ -1,6 +1,7 @@
 """Leaves: those that are views of a buffer, and those that begin to require grad after they were used."""
 
 import gc
+import warnings
 
 import pytest
 
@@ -349,3 +350,30 @@ def test_kept_gradient_can_be_differentiated():
     (p**3).sum().backward(create_graph=True)
     (second,) = tenon.autograd.grad(p.grad.sum(), a)
     assert second.item() == 3 * 2 * 4 * 2 * 2  # d/da 3 a^4
+
+
+def test_reading_the_grad_of_what_is_no_leaf_warns():
+    x = tenon.ones(3, requires_grad=True)
+    y, kept = x * 2, x * 3
+    kept.retain_grad()
+    (y.sum() + kept.sum()).backward()
+    with pytest.warns(UserWarning, match="grad attribute of a Tensor that is not a leaf.*retain_grad") as caught:
+        assert y.grad is None
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert x.grad.tolist() == [5.0] * 3 and kept.grad.tolist() == [1.0] * 3
+        assert tenon.ones(3).grad is None and tenon.ones(3, requires_grad=True).grad is None
+        assert y.detach().grad is None
+        later = x * 4
+        later.retain_grad()
+        assert later.grad is None  # before backward
+
+
+def test_reading_the_grad_of_a_view_of_a_result_warns():
+    x = tenon.ones(3, requires_grad=True)
+    base = tenon.zeros(3)
+    view = base[:]
+    base.add_(x)
+    with pytest.warns(UserWarning, match="not a leaf"):
+        assert view.grad is None

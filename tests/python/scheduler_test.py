@@ -1,6 +1,8 @@
 """optim.lr_scheduler against the closed forms of its schedules."""
 
 import math
+import warnings
+from pathlib import Path
 
 import pytest
 
@@ -90,3 +92,43 @@ def test_what_makes_no_schedule_is_refused():
         lr_scheduler.StepLR(o, 1, last_epoch=3)
     with pytest.raises(ValueError, match="start_factor"):
         lr_scheduler.LinearLR(o, 0.0)
+
+
+def trained(o):
+    for group in o.param_groups:
+        for p in group["params"]:
+            p.grad = tenon.ones_like(p)
+    o.step()
+
+
+def warned(caught):
+    return [str(w.message) for w in caught if "before `optimizer.step()`" in str(w.message)]
+
+
+def test_a_scheduler_that_steps_before_its_optimizer_warns_once():
+    o = optimizer(1.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        s = lr_scheduler.ExponentialLR(o, 0.5)
+        s.step()
+        line = caught[0].lineno
+        s.step()
+        trained(o)
+        s.step()
+    (text,) = warned(caught)
+    assert "ExponentialLR" in text
+    assert caught[0].filename == __file__ and "s.step()" in Path(__file__).read_text().splitlines()[line - 1]
+
+
+def test_schedulers_after_their_optimizer_do_not_warn():
+    """Nor does making one of several, which steps each."""
+    o = optimizer(1.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        first = lr_scheduler.ConstantLR(o, 0.5, 2)
+        both = lr_scheduler.SequentialLR(o, [first, lr_scheduler.ExponentialLR(o, 0.5)], milestones=[2])
+        chained = lr_scheduler.ChainedScheduler([lr_scheduler.ExponentialLR(o, 0.9)], o)
+        trained(o)
+        both.step()
+        chained.step()
+    assert not warned(caught)

@@ -8,7 +8,9 @@
 #include "python/src/call/spread.h"
 #include "python/src/module_parts.h"
 #include "python/src/tensor/tensor_parts.h"
+#include "tenon/autograd/autograd_meta.h"
 #include "tenon/autograd/workers.h"
+#include "tenon/core/warn.h"
 #include "tenon/generated/factory/functions.h"
 
 namespace tenon::python {
@@ -17,7 +19,17 @@ namespace {
 // Attributes of tensors
 
 PyObject* get_grad(PyObject* o, void*) {
-  return guarded([&] { return wrap(tensor_of(o).grad()); });
+  return guarded([&] {
+    const Tensor& self = tensor_of(o);
+    const Tensor grad = self.grad();
+    const autograd::AutogradMeta* const meta = autograd::meta_of(*self.impl());
+    if (!grad.defined() && !self.is_leaf() && !(meta && meta->retains_grad)) [[unlikely]] {
+      warn(
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed: backward sets .grad "
+          "of leaves alone; call retain_grad() on it before backward, or read the leaf's");
+    }
+    return wrap(grad);
+  });
 }
 int set_grad(PyObject* o, PyObject* value, void*) {
   return guarded([&] {

@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "python/src/interpreter/errors.h"
 #include "tenon/core/small_alloc.h"
 #include "tenon/core/source_mark.h"
+#include "tenon/core/warn.h"
 
 namespace tenon::python {
 namespace {
@@ -141,6 +143,15 @@ std::string describe(const SourceMark& mark) {
 
 constexpr SourceLanguage kPython{&note, &describe};
 
+/// Warns at the program's line; where the program makes warnings errors, throws that error.
+void warn_program(const char* message) {
+  if (is_finalizing()) return;
+  const HoldGil gil;
+  const Ref callers(PyImport_ImportModule("tenon.callers"));
+  const Ref done(callers ? PyObject_CallMethod(callers.get(), "warn", "s", message) : nullptr);
+  if (!done) throw_python_error();
+}
+
 }  // namespace
 
 void note_line_before_release() noexcept {
@@ -171,6 +182,7 @@ std::string line_of_program() {
 }
 
 bool add_source_language(PyObject*) {
+  set_warning_function(&warn_program);
   g_extra = request_extra(&forget);
   if (g_extra < 0) return true;  // no slot is left: C++'s lines then
   set_source_language(&kPython);

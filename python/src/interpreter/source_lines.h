@@ -8,7 +8,7 @@
 
 namespace tenon::python {
 
-/// Makes source marks (core/source_mark.h) name lines of Python.
+/// Makes source marks (core/source_mark.h) and warnings (core/warn.h) name lines of Python.
 bool add_source_language(PyObject* module);
 
 /// "model.py:12": the line of the innermost function of this thread that is not Tenon's own. Empty if there

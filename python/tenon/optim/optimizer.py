@@ -43,6 +43,8 @@ def _with_hooks(step: Callable[..., Any]) -> Any:
 
     @functools.wraps(step)
     def wrapper(self, *args, **kwargs):
+        if self._awaits_step:
+            self._awaits_step = False
         if self._step_hooks is None:
             return step(self, *args, **kwargs)
         before, after = self._step_hooks
@@ -70,6 +72,8 @@ class Optimizer:
     _STATE: tuple[str, ...] | None = None
     _step_hooks: Any = None
     _state_hooks: Any = None
+    #: Whether a scheduler waits for the first step(), to warn if its own comes before; None without a scheduler.
+    _awaits_step: bool | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from ..arguments import check_module as _check_module, describe
+from ..callers import warn as _warn
 from .optimizer import Optimizer
 
 TYPE_CHECKING = False
@@ -45,7 +46,9 @@ class LRScheduler:
         self._initial_step()
 
     def _initial_step(self) -> None:
+        awaits, self.optimizer._awaits_step = self.optimizer._awaits_step, False
         self.step()
+        self.optimizer._awaits_step = True if awaits is None else awaits
 
     def get_lr(self) -> list[float]:
         """The rates of the groups for `last_epoch`, from those that they have now."""
@@ -57,6 +60,12 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Sets the rates for the next epoch, or for the given one."""
+        if self.optimizer._awaits_step:
+            self.optimizer._awaits_step = False
+            _warn(
+                f"Detected call of `lr_scheduler.step()` before `optimizer.step()`: {type(self).__name__} passes over the first "
+                "learning rate; call optimizer.step() first"
+            )
         if epoch is None:
             self.last_epoch += 1
             rates = self.get_lr()

@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/float8.h"
+#include "tenon/core/warn.h"
 #include "tenon/iter/overlap.h"
 #include "tenon/ops/copy/device_copy.h"
 #include "tenon/ops/device_stubs.h"
@@ -52,6 +54,17 @@ void check_copy(HeaderRef dst, HeaderRef src, const char* op) {
               fmt::format("{}: `src` {} does not broadcast to `self` {}", op, to_string(src.sizes()),
                           to_string(dst.sizes())));
   check_no_internal_overlap(dst, op);
+}
+
+void warn_of_dropped_parts(DType from, DType to) {
+  if (!is_complex(from) || is_complex(to) || to == DType::Bool) [[likely]]
+    return;
+  static std::atomic<bool> warned{false};
+  if (!warned.exchange(true)) {
+    warn(
+        "Casting complex values to real discards the imaginary part; write x.real if that is meant, or "
+        "x.abs() for the magnitude");
+  }
 }
 
 void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool non_blocking) try {

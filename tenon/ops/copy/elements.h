@@ -15,6 +15,10 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool no
 /// Throws what copy_elements throws for shapes and strides, and copies nothing.
 void check_copy(HeaderRef dst, HeaderRef src, const char* op);
 
+/// Warns, once in the process, that a conversion drops imaginary parts. To bool it does not: a number is true
+/// where either part is.
+void warn_of_dropped_parts(DType from, DType to);
+
 /// Says that `op` is not implemented for a dtype without arithmetic, which no device makes up for.
 [[noreturn]] void refuse_arithmetic(DType dtype, Device device, const char* op);
 /// Throws Error{NotImplemented} unless has_arithmetic.

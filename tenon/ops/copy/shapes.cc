@@ -29,6 +29,7 @@ void to_copy(OutputSpecs& out, HeaderRef self, std::optional<DType> dtype, std::
   // A copy to the host need not wait if it goes to pinned memory.
   const bool pins = non_blocking && target.is_cpu() && has_pinned_memory(self.device());
   check_memory(out, layout, pin_memory.value_or(false) || pins, target, "to");
+  warn_of_dropped_parts(self.dtype(), dtype.value_or(self.dtype()));
   set_in_format(out, self, dtype.value_or(self.dtype()), memory_format.value_or(MemoryFormat::Preserve),
                 "to");
 }
@@ -41,6 +42,7 @@ void pin_memory(OutputSpecs& out, HeaderRef self, std::optional<Device>) {
 void copy_(OutputSpecs&, HeaderRef self, HeaderRef src, bool) {
   TENON_CHECK(self.defined() && src.defined(), Type, "copy_: `self` and `src` must be tensors, not None");
   check_copy(self, src, "copy_");
+  warn_of_dropped_parts(src.dtype(), self.dtype());
 }
 
 void fill__Scalar(OutputSpecs&, HeaderRef self, const Scalar& value) {
@@ -48,6 +50,7 @@ void fill__Scalar(OutputSpecs&, HeaderRef self, const Scalar& value) {
 }
 
 void fill__Tensor(OutputSpecs&, HeaderRef self, HeaderRef value) {
+  warn_of_dropped_parts(value.dtype(), self.dtype());
   TENON_CHECK(
       value.dim() == 0, Shape,
       fmt::format("fill_: only supports a 0-dimension value tensor but got a tensor with {} dimensions",

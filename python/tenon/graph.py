@@ -519,11 +519,12 @@ def _method(kind: str, inputs: str, attributes: str, outputs: str) -> Callable[.
     names = [name.rstrip("#!?*") for name in _names(inputs)]
     numbers = [name.rstrip("#?") for name in _names(inputs) if "#" in name]
     optional = {name.rstrip("#?") for name in _names(inputs) if name.endswith("?")}
-    own = _names(attributes)
+    own = [name.rstrip("!") for name in _names(attributes)]
     keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
     # A phase comes first, as in cuDNN's norms.
     required = [name for name in own if name == "norm_forward_phase"] + [name for name in names if name not in optional]
+    required += [name.rstrip("!") for name in _names(attributes) if name.endswith("!")]
     later = [name for name in names if name in optional] + [name for name in own if name not in required]
     parameters += [inspect.Parameter(name, keyword) for name in required]
     parameters += [inspect.Parameter(name, keyword, default=None) for name in later]

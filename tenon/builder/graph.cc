@@ -210,7 +210,14 @@ std::vector<TensorAttributes*> Graph::node(std::string_view kind_name,
   const NodeKind& kind = find_kind(kind_name);
   check_open(kind.name.data());
   const std::vector<InputKind> declared = inputs_of(kind);
-  std::vector<std::string_view> known = words(kind.attributes);
+  std::vector<std::string_view> known;
+  for (std::string_view attribute : words(kind.attributes)) {
+    const bool required = attribute.ends_with('!');
+    if (required) attribute.remove_suffix(1);
+    TENON_CHECK(!required || attributes.contains(attribute), Type,
+                fmt::format("{}: attribute `{}` is missing", kind.name, attribute));
+    known.push_back(attribute);
+  }
   for (const InputKind& input : declared) {
     if (input.is_number) known.push_back(input.name);
   }

@@ -36,7 +36,7 @@ struct NodeKind {
   /// "input scale? epsilon#?": names in order. `#` after one that is a number (see `NodeCall::number`), `!`
   /// after one that counts as a bool, `?` after one that may be absent, `*` after a list.
   std::string_view inputs;
-  std::string_view attributes;  ///< "padding stride": names.
+  std::string_view attributes;  ///< "padding stride": names, with `!` after one that must be given.
   std::string_view outputs;     ///< "Y": names.
   void (*lower)(NodeCall&);
   Computes computes = Computes::Numbers;

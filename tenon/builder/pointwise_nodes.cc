@@ -184,7 +184,7 @@ constexpr NodeKind kKinds[] = {
     {"gelu_backward", "loss input", "", "OUT_0", &gelu_backward},
     {"gen_index", "input", "axis", "OUT_0", &gen_index, Computes::Nothing},
     {"identity", "input", "", "OUT_0", &unary<&identity>},
-    {"leaky_relu", "input", "negative_slope", "OUT_0", &relu},
+    {"leaky_relu", "input", "negative_slope!", "OUT_0", &relu},
     {"log", "input", "", "OUT_0", &unary<&tenon::log>},
     {"logical_and", "a b", "", "OUT_0", &tensors<&tenon::logical_and>, Computes::Logic},
     {"logical_not", "input", "", "OUT_0", &unary<&not_of>, Computes::Logic},

@@ -86,6 +86,10 @@ def test_nodes():
         g.exp()
     with raises(TypeError, "elu: got an unexpected keyword argument 'beta'"):
         g.elu(x, beta=1.0)
+    with raises(TypeError, "leaky_relu: missing a required argument: 'negative_slope'"):
+        g.leaky_relu(x)
+    with raises(TypeError, "leaky_relu: attribute `negative_slope` is missing"):
+        g.leaky_relu(x, None)
     with raises(TypeError, "input `b` is missing"):
         g.add(x, None)
     with raises(AttributeError, "fft"):

@@ -83,8 +83,9 @@ PARAMETERS = {
     "softplus": (softplus, {"beta": (0.5, 2.0)}),
     "swish": (swish, {"swish_beta": (0.5, 2.0)}),
 }
+REQUIRED = {"leaky_relu": {"negative_slope": 0.25}}
 for kind, (function, values) in PARAMETERS.items():
-    sample(kind, {"input": randn(6, 7)}, lambda input, f=function, **k: f(input, **k), values=values)
+    sample(kind, {"input": randn(6, 7)}, lambda input, f=function, **k: f(input, **k), REQUIRED.get(kind), values)
 PLAIN = {"gelu": gelu, "gelu_approx_tanh": gelu_tanh, "sigmoid": sigmoid, "tanh": np.tanh}
 for kind, (function, values) in {**{k: (f, {}) for k, f in PLAIN.items()}, **PARAMETERS}.items():
     if kind == "leaky_relu":

@@ -236,6 +236,7 @@ def test_the_gradient_of_the_product_of_no_elements_has_none():
         (lambda: tenon.tensor(2**63), ValueError, f"beyond 64 bits: {2**63}"),
         (lambda: tenon.tensor(1) & 1.5, TypeError, "^bitwise_and: `and` needs integers or masks, got float32"),
         (lambda: tenon.empty(2, dtype=tenon.int64, device="meta") & 0.5, TypeError, "^bitwise_and: `and` needs integers"),
+        (lambda: tenon.hypot(*[tenon.tensor([3], dtype=tenon.int8)] * 2), TypeError, "^hypot: the operands are int8.*convert integers"),
         (lambda: tenon.zeros(3, device="tpu"), ValueError, "no loaded device is called 'tpu'; there are cpu, .*meta"),
         (lambda: tenon.arange(5)[0, 0], IndexError, r"too many indices for tensor of dimension 1 \(got 2\)"),
         (lambda: 2**40 - tenon.tensor([1], dtype=tenon.int32), ValueError, "sub: .* which does not fit int32"),

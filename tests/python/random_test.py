@@ -221,3 +221,14 @@ def test_states_at_the_ends_of_their_range():
         tenon.set_rng_state(tenon.get_rng_state())
         assert struct.unpack("<QQ", bytes(tenon.get_rng_state().tolist())) == state
     tenon.set_rng_state(before)
+
+
+@pytest.mark.parametrize("least", [-1.0, -1e-3, float("nan")])
+def test_normal_refuses_negative_deviations(least):
+    std = tenon.tensor([1.0, least, 2.0])
+    for mean in (tenon.zeros(3), 0.0):
+        with pytest.raises(ValueError, match=r"^normal: expects all elements of std >= 0.0, but the least is (-|nan)"):
+            tenon.normal(mean, std)
+    tenon.normal(tenon.zeros(3), std.abs().nan_to_num())
+    assert tenon.normal(tenon.zeros(0), tenon.zeros(0)).shape == (0,)
+    assert tenon.normal(tenon.zeros(2, device="meta"), tenon.ones(2, device="meta")).shape == (2,)

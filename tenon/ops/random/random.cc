@@ -280,9 +280,19 @@ Tensor& exponential_(Tensor& self, double lambd, const Generator& generator) {
       tenon::div(tenon::clamp_min(tenon::neg(tenon::log1p(tenon::neg(u))), Scalar(least)), Scalar(lambd)));
 }
 
+/// Reads deviations to refuse negative ones; those of a recorded program are computed first.
+static void check_deviations(const Tensor& std) {
+  if (std.is_complex() || std.is_meta() || std.numel() == 0) return;
+  const double least = tenon::min(std).item().to_double();
+  TENON_CHECK(
+      least >= 0, Value,
+      fmt::format("normal: expects all elements of std >= 0.0, but the least is {}; take std.abs()", least));
+}
+
 Tensor normal_Tensor_Tensor(const Tensor& mean, const Tensor& std, const Generator& generator) {
   Dims sizes = mean.sizes().to_dims();
   broadcast_to(sizes, std.sizes(), "normal");
+  check_deviations(std);
   const DType dtype = promote_types(mean.dtype(), std.dtype());
   Tensor numbers = tenon::empty(sizes, TensorOptions().dtype(dtype).device(mean.device()));
   numbers.normal_(0, 1, generator);
@@ -294,6 +304,7 @@ Tensor normal_Tensor_float(const Tensor& mean, double std, const Generator& gene
   return tenon::add(numbers, mean);
 }
 Tensor normal_float_Tensor(double mean, const Tensor& std, const Generator& generator) {
+  check_deviations(std);
   Tensor numbers = tenon::empty(std.sizes(), TensorOptions().dtype(std.dtype()).device(std.device()));
   numbers.normal_(0, 1, generator);
   return tenon::add(tenon::mul(numbers, std), Scalar(mean));

@@ -10,6 +10,7 @@ import math
 from .. import _C
 from ..arguments import checked as _checked
 from ..callers import warn as _warn
+from ..info import sum_type as _sum_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _bce, _bce_with_logits = _C.binary_cross_entropy, _C.binary_cross_entropy_with_logits
 _cross_entropy, _nll_loss, _mse_loss, _l1_loss = _C.cross_entropy_loss, _C.nll_loss, _C.mse_loss, _C.l1_loss
+_vector_norm = _C.linalg_vector_norm
 _huber_loss, _smooth_l1_loss, _kl_div, _soft_margin_loss = _C.huber_loss, _C.smooth_l1_loss, _C.kl_div, _C.soft_margin_loss
 
 
@@ -74,6 +76,27 @@ def _check_shapes(name: str, input: Tensor, target: Tensor) -> None:
         raise ValueError(f"{name}: input {list(input.shape)} and target {list(target.shape)} must have the same shape")
 
 
+def _broadcast(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the shape that they broadcast to, as PyTorch has them before it promotes: a 0-dim tensor then counts as others do."""
+    if input.shape == target.shape:
+        return input, target
+    sizes = target.shape, input.shape
+    try:
+        input, target = _C.broadcast_tensors([input, target])
+    except _C.ShapeError:
+        raise _C.ShapeError(f"{name}: target {list(sizes[0])} does not broadcast with input {list(sizes[1])}; give both the same size") from None
+    _warn(
+        "Using a target size ({}) that is different to the input size ({}): ".format(*sizes)
+        + f"{name} broadcasts them, which is rarely meant; give both the same size"
+    )
+    return input, target
+
+
+def _widened(x: Tensor, dtype: _C.dtype) -> Tensor:
+    """A tensor in `dtype`, of a half type in float32: for squares, which leave half types and small integers."""
+    return x.to(_sum_type(dtype) or dtype)
+
+
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -103,6 +126,7 @@ def nll_loss(
     return _nll_loss(input, target, weight, reduction_of("nll_loss", reduction, size_average, reduce), ignore_index)
 
 
+@_checked
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -113,11 +137,13 @@ def mse_loss(
 ) -> Tensor:
     """(input - target)^2"""
     number = reduction_of("mse_loss", reduction, size_average, reduce)
+    input, target = _broadcast("mse_loss", input, target)
     if weight is not None:
         return _weighted_mean("mse_loss", _mse_loss(input, target, 0), weight, number)
     return _mse_loss(input, target, number)
 
 
+@_checked
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -128,6 +154,7 @@ def l1_loss(
 ) -> Tensor:
     """|input - target|"""
     number = reduction_of("l1_loss", reduction, size_average, reduce)
+    input, target = _broadcast("l1_loss", input, target)
     if weight is not None:
         return _weighted_mean("l1_loss", _l1_loss(input, target, 0), weight, number)
     return _l1_loss(input, target, number)
@@ -146,7 +173,8 @@ def smooth_l1_loss(
 
     Girshick (2015), arXiv:1504.08083.
     """
-    return _smooth_l1_loss(input, target, reduction_of("smooth_l1_loss", reduction, size_average, reduce), beta)
+    number = reduction_of("smooth_l1_loss", reduction, size_average, reduce)
+    return _smooth_l1_loss(*_broadcast("smooth_l1_loss", input, target), number, beta)
 
 
 @_checked
@@ -155,6 +183,7 @@ def huber_loss(
 ) -> Tensor:
     """Half the square of the difference up to `delta`, delta * (|input - target| - delta / 2) above it. Huber (1964)."""
     number = reduction_of("huber_loss", reduction)
+    input, target = _broadcast("huber_loss", input, target)
     if weight is not None:
         return _reduced(_weighted("huber_loss", _huber_loss(input, target, 0, delta), weight), number)
     return _huber_loss(input, target, number, delta)
@@ -297,21 +326,9 @@ def gaussian_nll_loss(
 @_checked
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension."""
-    return _norm(x1 - x2 + eps, p, keepdim)
-
-
-def _norm(x: Tensor, p: float, keepdim: bool) -> Tensor:
-    size = x.abs()
-    if p == float("inf"):
-        return size.amax(-1, keepdim)
     if p <= 0:
         raise ValueError(f"pairwise_distance: p must be above 0, got {p}")
-    if p == 1:
-        return size.sum(-1, keepdim)
-    total = (size * size if p == 2 else size**p).sum(-1, keepdim)
-    # Where all is zero the slope is taken to be zero, too; that of the root is infinite.
-    root = _C.where(total == 0, 1, total).sqrt() if p == 2 else _C.where(total == 0, 1, total) ** (1 / p)
-    return _C.where(total == 0, 0, root)
+    return _vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
 
 @_checked
@@ -348,10 +365,11 @@ def triplet_margin_loss(
 @_checked
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angles between vectors along `dim`, which broadcast; lengths below eps count as eps."""
-    x1, x2 = _C.broadcast_tensors([x1, x2])
-    if not (_C.result_type(x1, x2).is_floating_point):
+    dtype = _C.promote_types(x1.dtype, x2.dtype)
+    if not dtype.is_floating_point:
         raise TypeError(f"cosine_similarity: expected floating-point tensors, got {x1.dtype} and {x2.dtype}")
-    return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
+    x1, x2 = _C.broadcast_tensors([_widened(x1, dtype), _widened(x2, dtype)])
+    return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim).to(dtype)
 
 
 def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
@@ -377,10 +395,13 @@ def cosine_embedding_loss(
             f"cosine_embedding_loss: expected inputs [N, D] and target [N], or [D] and a number, got "
             f"{list(input1.shape)}, {list(input2.shape)} and {list(target.shape)}"
         )
-    dim = input1.dim() - 1
+    dim, dtype = input1.dim() - 1, _C.promote_types(input1.dtype, input2.dtype)
+    if not dtype.is_floating_point:
+        dtype = _C.get_default_dtype()
+    input1, input2 = _widened(input1, dtype), _widened(input2, dtype)
     product = (input1 * input2).sum(dim)
     lengths = ((input1 * input1).sum(dim) + 1e-12) * ((input2 * input2).sum(dim) + 1e-12)
-    cosine = product / lengths.sqrt()
+    cosine = (product / lengths.sqrt()).to(dtype)
     zero = _C.zeros_like(cosine)
     values = _C.where(target == 1, 1 - cosine, zero) + _C.where(target == -1, (cosine - margin).clamp(min=0), zero)
     return _reduced(values, number)

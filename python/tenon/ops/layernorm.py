@@ -12,7 +12,7 @@ from .. import _C
 from ..cached_plans import cached_plan
 from ..library import Library, register_autograd
 from ..namespaces import namespace
-from ._numbers import sum_type
+from ..info import sum_type
 from ._shapes import check_trailing
 
 if TYPE_CHECKING:

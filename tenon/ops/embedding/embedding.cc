@@ -9,6 +9,7 @@
 #include "tenon/generated/embedding/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/norm/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
@@ -202,11 +203,7 @@ Tensor& embedding_renorm_(Tensor& self, const Tensor& indices, double max_norm, 
                   name(self.dtype())));
   const Tensor numbers = indices.reshape({indices.numel()});
   const Tensor rows = index_select(self, 0, numbers);
-  const Dims last{1};
-  const Tensor sizes = tenon::abs(rows);
-  const Tensor norms = norm_type == std::numeric_limits<double>::infinity() ? amax(sizes, last, true)
-                       : norm_type == 2 ? tenon::sqrt(sum(sizes * sizes, last, true))
-                                        : pow(sum(pow(sizes, norm_type), last, true), 1 / norm_type);
+  const Tensor norms = tenon::linalg_vector_norm(rows, norm_type, Dims{1}, true);
   const Tensor scale = where(norms > max_norm, max_norm / (norms + 1e-7), 1.0).to(self.dtype());
   return self.index_copy_(0, numbers, rows * scale);
 }

@@ -69,8 +69,15 @@ Tensor linalg_vector_norm_backward(const Tensor& grad, const Tensor& self, const
   const Dims mask = reduction_mask(dim, self.dim(), kName);
   check_reduced(grad, self.sizes(), mask, keepdim, kName);
   check_reduced(result, self.sizes(), mask, keepdim, kName, "`result`");
-  const Tensor g = with_kept_dims(grad, mask, keepdim), norm = with_kept_dims(result, mask, keepdim);
   const double p = ord.to_double();
+  if (is_floating_point(self.dtype()) && dtype_info(self.dtype()).compute != self.dtype() && p != 0 &&
+      p != 1 && p != 2 && !std::isinf(p)) {
+    // Powers of elements and norms leave half types where the gradient does not.
+    return tenon::linalg_vector_norm_backward(grad.to(DType::Float32), self.to(DType::Float32), ord,
+                                              result.to(DType::Float32), dim, keepdim)
+        .to(self.dtype());
+  }
+  const Tensor g = with_kept_dims(grad, mask, keepdim), norm = with_kept_dims(result, mask, keepdim);
   // Where the norm is 0 so are all elements, and any slope would do: PyTorch takes 0.
   const auto at_zero = [&](const Tensor& t) {
     return tenon::masked_fill(t, tenon::eq(norm, Scalar(0)), Scalar(0));

@@ -9,7 +9,7 @@ namespace {
 // Whether two numbers are converted and checked alike.
 bool same(const LoweredNumber& a, const LoweredNumber& b) noexcept {
   return a.type == b.type && a.part == b.part && a.of_complex == b.of_complex && a.fills == b.fills &&
-         a.nonnegative == b.nonnegative && a.truncates == b.truncates &&
+         a.nonnegative == b.nonnegative && a.nonzero == b.nonzero && a.truncates == b.truncates &&
          a.nonnegative_float == b.nonnegative_float && a.as_operands == b.as_operands && a.wanted == b.wanted;
 }
 

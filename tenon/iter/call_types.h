@@ -140,6 +140,7 @@ inline LoweredNumber number_of(const PointwiseInfo& info, const Types& types, si
           .type = type,
           .nonnegative = ((info.nonnegative_scalars >> i) & 1u) != 0,
           .truncates = ((info.truncated_scalars >> i) & 1u) != 0,
+          .nonzero = ((info.nonzero_scalars >> i) & 1u) != 0,
           .nonnegative_float = info.nonnegative_floats && ((info.nonnegative_scalars >> i) & 1u) != 0,
           .as_operands = type == types.type,
           .wanted = type == types.type ? types.computed : dtype(type),

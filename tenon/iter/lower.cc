@@ -52,6 +52,7 @@ void put_number(uint64_t& slot, const LoweredNumber& n, const Scalar& given, con
     slot = filled(n, s, op);
     return;
   }
+  TENON_CHECK(!n.nonzero || s.to_complex() != 0.0, Value, fmt::format("{}: `{}` must not be 0", op, n.name));
   if (n.of_complex) {
     detail::put_real(slot, n.part == expr::Part::Im ? Scalar(s.to_complex().imag()) : s, n.type);
     return;

@@ -26,6 +26,7 @@ struct LoweredNumber {
   bool fills = false;              ///< It becomes an element of `wanted`, as fill_ makes one.
   bool nonnegative = false;        ///< Must not be below zero where integers are computed.
   bool truncates = false;          ///< Where integers are computed, a fraction is cut off.
+  bool nonzero = false;            ///< Must not be zero.
   bool nonnegative_float = false;  ///< Must not be below zero where floats are computed.
   bool as_operands = true;         ///< It has the operands' type, not one of its own; for messages.
   DType wanted = DType::Float32;

@@ -51,7 +51,7 @@ class PlainCall {
         !plain(*first))
       return;
     const bool floating = expr::is_floating(type_);
-    if ((!floating && info.compute == ComputeRule::Float) || info.checks_sign(floating)) return;
+    if ((!floating && info.compute == ComputeRule::Float) || info.checks_value(floating)) return;
     for (size_t i = 1; i < tensors.size(); ++i) {
       const TensorImpl* other = tensors[i]->impl();
       if (!other || other->dtype() != first->dtype() || !plain(*other) || !same_sizes(*first, *other)) return;
@@ -124,7 +124,7 @@ class BroadcastCall {
         lead->numel() > kGrainSize)
       return;
     const bool floating = expr::is_floating(type_);
-    if ((!floating && info.compute == ComputeRule::Float) || info.checks_sign(floating)) return;
+    if ((!floating && info.compute == ComputeRule::Float) || info.checks_value(floating)) return;
     for (size_t i = 0; i < tensors.size(); ++i) {
       const TensorImpl& t = *tensors[i]->impl();
       if (t.numel() == 1 && lead->numel() != 1 && t.ndim() <= lead->ndim())

@@ -72,9 +72,10 @@ struct PointwiseInfo {
   /// (softshrink's lambd) if nonnegative_floats says so.
   uint32_t nonnegative_scalars = 0;
   bool nonnegative_floats = false;
-  /// Whether calls in that type look at the sign of a number.
-  bool checks_sign(bool floating) const noexcept {
-    return nonnegative_scalars != 0 && (!floating || nonnegative_floats);
+  uint32_t nonzero_scalars = 0;  ///< Bit i: scalar i must not be zero (celu's alpha).
+  /// Whether calls in that type look at the value of a number.
+  bool checks_value(bool floating) const noexcept {
+    return nonzero_scalars != 0 || (nonnegative_scalars != 0 && (!floating || nonnegative_floats));
   }
   /// Bit i: where integers are computed, scalar i may have a fraction, which is cut off (addcmul's value).
   uint32_t truncated_scalars = 0;

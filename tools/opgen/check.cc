@@ -79,6 +79,7 @@ void check_pointwise_arguments(const OpDef& def, const YamlEntry& entry) {
     entry.fail_in("schema", "an expression takes at most 7 tensors and 8 numbers");
   for (const auto& [field, names, tensor] : {std::tuple{"promote", &def.pointwise.promote, false},
                                              std::tuple{"nonnegative", &def.pointwise.nonnegative, false},
+                                             std::tuple{"nonzero", &def.pointwise.nonzero, false},
                                              std::tuple{"truncate", &def.pointwise.truncate, false},
                                              std::tuple{"masks", &def.pointwise.masks, true}}) {
     for (const std::string& name : *names) {

@@ -39,6 +39,7 @@ void read_pointwise(YamlEntry& entry, OpDef& def) {
                                       : ResultType::Same;
   p.promote = entry.list("promote");
   p.nonnegative = entry.list("nonnegative");
+  p.nonzero = entry.list("nonzero");
   p.truncate = entry.list("truncate");
   p.masks = entry.list("masks");
   p.compiled = entry.flag("compiled", true);

@@ -68,6 +68,7 @@ struct Pointwise {
   /// Numbers that may not be negative: where integers are computed, or, of an operator that refuses
   /// integers, at all.
   std::vector<std::string> nonnegative;
+  std::vector<std::string> nonzero;   ///< Numbers that may not be zero.
   std::vector<std::string> truncate;  ///< Numbers whose fraction is cut off where integers are computed.
   std::vector<std::string> masks;     ///< Tensor arguments that are truth values.
   std::vector<std::string> refused_dtypes;  ///< By name ("bool"), or "floating", "integral".

@@ -336,6 +336,8 @@ class InfoPrinter {
       text += fmt::format("    .nonnegative_scalars = {},\n    .nonnegative_floats = {},\n",
                           mask_of(form.scalars, p.nonnegative),
                           std::ranges::find(p.refused_dtypes, "integral") != p.refused_dtypes.end());
+    if (!derived && !p.nonzero.empty())
+      text += fmt::format("    .nonzero_scalars = {},\n", mask_of(form.scalars, p.nonzero));
     if (!derived && !p.truncate.empty())
       text += fmt::format("    .truncated_scalars = {},\n", mask_of(form.scalars, p.truncate));
     text += fmt::format("    .mask_tensors = {},\n", mask_of(tensors, masks));

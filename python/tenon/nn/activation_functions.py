@@ -22,11 +22,8 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return _C.elu_(input, alpha)
 
 
-@_checked
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0). Barron (2017), arXiv:1704.07483."""
-    if alpha == 0:
-        raise ValueError("celu: alpha must not be 0, by which x is divided")
     return _C.celu_(input, alpha) if inplace else _C.celu(input, alpha)
 
 
@@ -114,9 +111,10 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x above 0, x * negative_slope below."""
-    return input.leaky_relu_(negative_slope) if inplace else _C.leaky_relu(input, negative_slope)
+    return leaky_relu_(input, negative_slope) if inplace else _C.leaky_relu(input, negative_slope)
 
 
+@_checked
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """leaky_relu in place."""
     return input.leaky_relu_(negative_slope)

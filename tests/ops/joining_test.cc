@@ -59,8 +59,8 @@ TEST(Cat, JoinsAlongADimension) {
   expect_error(ErrorKind::Shape, "zero-dimensional", [&] { cat(scalars); });
   expect_error(ErrorKind::Value, "non-empty", [] { cat({}); });
   const Tensor none[] = {Tensor(), tensor({1})};
-  expect_error(ErrorKind::Type, "got None", [&] { cat(none); });
-  expect_error(ErrorKind::Type, "got None", [&] { stack(none); });
+  expect_error(ErrorKind::Type, "cat: expected tensors, got an undefined one", [&] { cat(none); });
+  expect_error(ErrorKind::Type, "stack: expected tensors, got an undefined one", [&] { stack(none); });
 }
 
 TEST(Stack, AddsADimension) {

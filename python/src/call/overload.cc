@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,15 @@ const char* shown_name(const Param& param, const Arguments& a) noexcept {
   return !a.self && std::strcmp(param.name, "self") == 0 ? "input" : param.name;
 }
 
+/// The type of an object that does not fit, and why a tensor of one element is no number.
+std::string shown_misfit(PyObject* o) {
+  std::string out = type_name(o);
+  if (!is_tensor(o) || tensor_of(o).dim() != 0) return out;
+  if (tensor_of(o).device().is_meta()) return out + " on meta, which has no data";
+  if (tensor_of(o).requires_grad()) return out + " that requires grad; pass its item()";
+  return out;
+}
+
 /// Why an overload does not take the arguments; where names and counts fit, parameter `misfit` does not.
 std::string reason(const Overload& o, const Arguments& a, uint8_t misfit) {
   const Py_ssize_t first = a.self ? 1 : 0;
@@ -49,17 +59,24 @@ std::string reason(const Overload& o, const Arguments& a, uint8_t misfit) {
   }
   const Param& param = o.params[misfit];
   std::string out = std::string("argument '") + shown_name(param, a) + "' must be " + param.type;
-  PyObject* given = slots[misfit] == kRest ? a.args[0] : slots[misfit];
+  PyObject* given = slots[misfit];
   if (!given) return out;
-  if (std::strncmp(param.type, "Sequence", 8) == 0 && (PyList_Check(given) || PyTuple_Check(given))) {
-    const bool tensors = std::strstr(param.type, "Tensor");
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given); ++i) {
-      PyObject* item = PySequence_Fast_GET_ITEM(given, i);
-      if (tensors ? !is_tensor(item) : !looks_like_int(item))
-        return out + ", but element " + std::to_string(i) + " is " + type_name(item);
-    }
+  std::span<PyObject* const> items;
+  if (given == kRest) {
+    items = {a.args, static_cast<size_t>(a.count)};
+    given = items[0];
+  } else if (std::strncmp(param.type, "Sequence", 8) == 0 && is_sequence(given)) {
+    items = {PySequence_Fast_ITEMS(given), static_cast<size_t>(PySequence_Fast_GET_SIZE(given))};
   }
-  return out + ", not " + type_name(given);
+  const bool tensors = std::strstr(param.type, "Tensor"), ints = std::strstr(param.type, "[int");
+  for (size_t i = 0; i < items.size(); ++i) {
+    PyObject* const item = items[i];
+    const bool number = looks_like_int(item) ? !(ints && PyBool_Check(item)) : !ints && PyFloat_Check(item);
+    const bool has_data = !is_tensor(item) || !tensor_of(item).device().is_meta();
+    const bool fits = tensors ? is_tensor(item) : number && has_data;
+    if (!fits) return out + ", but element " + std::to_string(i) + " is " + shown_misfit(item);
+  }
+  return out + ", not " + shown_misfit(given);
 }
 
 bool has_keyword(const Arguments& a, const char* name) noexcept {

@@ -113,7 +113,7 @@ bool parse_int(PyObject* o, int64_t& out) {
   if (PyBool_Check(o)) return false;
   if (is_tensor(o)) {
     const Tensor& t = tensor_of(o);
-    if (t.dim() != 0 || !is_integral(t.dtype(), false)) return false;
+    if (t.dim() != 0 || !is_integral(t.dtype(), false) || t.device().is_meta()) return false;
     out = t.item<int64_t>();
     return true;
   }
@@ -173,7 +173,7 @@ bool parse_scalar(PyObject* o, Scalar& out) {
   if (is_tensor(o)) {
     // A tensor with history must not lose it by becoming a number.
     const Tensor& t = tensor_of(o);
-    if (t.dim() != 0 || t.requires_grad()) return false;
+    if (t.dim() != 0 || t.requires_grad() || t.device().is_meta()) return false;
     out = t.item();
     return true;
   }

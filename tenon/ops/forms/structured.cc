@@ -68,7 +68,8 @@ void structured_check(const StructuredInfo& info, const OutputSpec& wanted,
   const char* op = info.name;
   const char* argument = in_place ? "self" : "out";
   if (!wanted.set) throw_not_set(op);
-  TENON_CHECK(out.defined(), Type, fmt::format("{}: `{}` must be a tensor, got None", op, argument));
+  TENON_CHECK(out.defined(), Type,
+              fmt::format("{}: `{}` must be a tensor, got an undefined one (None in Python)", op, argument));
   TENON_CHECK(out.device() == arguments.device(), Device,
               fmt::format("{}: expected `{}` on {}, got {}", op, argument, to_string(arguments.device()),
                           to_string(out.device())));

@@ -237,7 +237,7 @@ Tensor contract(const Tensor& left, const Tensor& right, const std::vector<bool>
 Tensor einsum(std::string_view equation, TensorList tensors, std::optional<IntArrayRef> path) {
   TENON_CHECK(!tensors.empty(), Value, "einsum: expected at least one tensor");
   for (const Tensor& t : tensors) {
-    TENON_CHECK(t.defined(), Type, "einsum: expected tensors, got None");
+    TENON_CHECK(t.defined(), Type, "einsum: expected tensors, got an undefined one (None in Python)");
     TENON_CHECK(t.dtype() == tensors[0].dtype(), Type,
                 fmt::format("einsum: all operands must have one dtype, got {} and {}",
                             name(tensors[0].dtype()), name(t.dtype())));

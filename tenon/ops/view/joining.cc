@@ -20,7 +20,8 @@ namespace shape {
 
 void cat(OutputSpecs& out, HeaderList tensors, int64_t dim) {
   TENON_CHECK(!tensors.empty(), Value, "cat: expected a non-empty list of tensors");
-  for (const HeaderRef t : tensors) TENON_CHECK(t.defined(), Type, "cat: expected tensors, got None");
+  for (const HeaderRef t : tensors)
+    TENON_CHECK(t.defined(), Type, "cat: expected tensors, got an undefined one (None in Python)");
   HeaderRef first;
   DType dtype = tensors[0].dtype();
   for (const HeaderRef t : tensors) {
@@ -63,7 +64,8 @@ void cat(TensorList tensors, int64_t dim, Tensor& out) {
 
 Tensor stack(TensorList tensors, int64_t dim) {
   TENON_CHECK(!tensors.empty(), Value, "stack: expected a non-empty list of tensors");
-  for (const Tensor& t : tensors) TENON_CHECK(t.defined(), Type, "stack: expected tensors, got None");
+  for (const Tensor& t : tensors)
+    TENON_CHECK(t.defined(), Type, "stack: expected tensors, got an undefined one (None in Python)");
   const int64_t d = wrap_dim(dim, tensors[0].dim() + 1, "stack");
   std::vector<Tensor> wide;
   wide.reserve(tensors.size());

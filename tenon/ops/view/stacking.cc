@@ -17,7 +17,8 @@ namespace {
 
 void check_all(TensorList tensors, const char* op) {
   for (const Tensor& t : tensors) {
-    TENON_CHECK(t.defined(), Type, fmt::format("{}: expected tensors, got None", op));
+    TENON_CHECK(t.defined(), Type,
+                fmt::format("{}: expected tensors, got an undefined one (None in Python)", op));
   }
 }
 

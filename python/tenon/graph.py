@@ -14,16 +14,17 @@ A graph becomes the same operators as a program that `tenon.compile` records, wi
 from __future__ import annotations
 
 import builtins
+import contextlib
 import enum
 import functools
 import inspect
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _C
-from .arguments import check_module as _check_module
+from .arguments import check_module as _check_module, describe
 
 __all__ = [
     "Handle",
@@ -42,6 +43,30 @@ __all__ = [
 ]
 
 _builder, _devices = _C._builder, _C._devices
+
+
+class _Replaced:
+    """The library's functions, of which some are replaced."""
+
+    def __init__(self, library: Any, functions: Mapping[str, Callable[..., Any]]) -> None:
+        self._library = library
+        self.__dict__.update(functions)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._library, name)
+
+
+@contextlib.contextmanager
+def replaced_builder(**functions: Callable[..., Any]) -> Iterator[None]:
+    """Graphs are built and run with these functions in place of the library's own of that name, while it is active."""
+    global _builder
+    library = _builder
+    _builder = _Replaced(library, functions)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        _builder = library
+
 
 
 class _Words(enum.Enum):
@@ -336,12 +361,16 @@ class pygraph:
 
     def slice(self, input: Tensor, slices: Iterable[Any], name: str = "", compute_data_type: _C.dtype | None = None) -> Tensor:
         """Elements of a tensor: one slice of Python's for each of the first dimensions."""
+        if not isinstance(slices, Iterable) or isinstance(slices, (str, bytes)):
+            raise TypeError(f"slice: slices must be a list with one slice for each of the first dimensions, got {describe(slices)}")
         start, limit, step = [], [], []
         first, last = -(2**63), 2**63 - 1  # cut off where the tensor ends
         for s in slices:
             if not isinstance(s, builtins.slice):
                 raise TypeError(f"slice: one slice for each of the first dimensions, not {s!r}")
-            by = 1 if s.step is None else s.step
+            if not all(part is None or hasattr(part, "__index__") for part in (s.start, s.stop, s.step)):
+                raise TypeError(f"slice: start, stop and step of a slice must be ints or None, got {s!r}")
+            by = 1 if s.step is None else operator.index(s.step)
             start.append(s.start if s.start is not None else first if by > 0 else last)
             limit.append(s.stop if s.stop is not None else last if by > 0 else first)
             step.append(by)

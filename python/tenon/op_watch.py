@@ -37,48 +37,47 @@ class Watch:
         self._builder = graph._builder
         self._make_handle = graph.Handle.__init__
         self._counts = {plan: plan.cache_info() for plan in every_plan}
-        watch, builder = self, self._builder
-
-        class Builder:
-            def __getattr__(self, name: str) -> Any:
-                return getattr(builder, name)
-
-            def build_plans(self, *args: Any) -> Any:
-                watch.built += 1
-                return builder.build_plans(*args)
-
-            def build_plan(self, *args: Any) -> Any:
-                watch.built += 1
-                return builder.build_plan(*args)
-
-            def deserialize(self, *args: Any) -> Any:
-                watch.built += 1
-                return builder.deserialize(*args)
-
-            def uids(self, g: Any) -> Any:
-                watch.orders += 1
-                return builder.uids(g)
-
-            def execute(self, g: Any, pack: Any, workspace: Any, *rest: Any) -> Any:
-                watch.by_pack += 1
-                watch._ran(g, pack, workspace)
-                return builder.execute(g, pack, workspace, *rest)
-
-            def execute_ptrs(self, g: Any, addresses: Any, workspace: Any, *rest: Any) -> Any:
-                watch.by_pointers += 1
-                watch._ran(g, dict(zip(builder.uids(g), addresses)), workspace)
-                return builder.execute_ptrs(g, addresses, workspace, *rest)
+        self._replaced = graph.replaced_builder(
+            build_plans=self._building(self._builder.build_plans),
+            build_plan=self._building(self._builder.build_plan),
+            deserialize=self._building(self._builder.deserialize),
+            uids=self._uids,
+            execute=self._execute,
+            execute_ptrs=self._execute_ptrs,
+        )
+        self._replaced.__enter__()
+        watch = self
 
         def make_handle(handle: Any, *args: Any, **kwargs: Any) -> None:
             watch.handles += 1
             watch._make_handle(handle, *args, **kwargs)
 
-        graph._builder = Builder()  # type: ignore[assignment]
         graph.Handle.__init__ = make_handle  # type: ignore[method-assign, assignment]
         return self
 
-    def __exit__(self, *_: object) -> None:
-        graph._builder = self._builder
+    def _building(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def build(*args: Any) -> Any:
+            self.built += 1
+            return function(*args)
+
+        return build
+
+    def _uids(self, g: Any) -> Any:
+        self.orders += 1
+        return self._builder.uids(g)
+
+    def _execute(self, g: Any, pack: Any, workspace: Any, *rest: Any) -> Any:
+        self.by_pack += 1
+        self._ran(g, pack, workspace)
+        return self._builder.execute(g, pack, workspace, *rest)
+
+    def _execute_ptrs(self, g: Any, addresses: Any, workspace: Any, *rest: Any) -> Any:
+        self.by_pointers += 1
+        self._ran(g, dict(zip(self._builder.uids(g), addresses)), workspace)
+        return self._builder.execute_ptrs(g, addresses, workspace, *rest)
+
+    def __exit__(self, *error: Any) -> None:
+        self._replaced.__exit__(*error)
         graph.Handle.__init__ = self._make_handle  # type: ignore[method-assign]
         for plan in every_plan:
             before, now = self._counts.get(plan, (0, 0)), plan.cache_info()

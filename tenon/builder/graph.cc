@@ -79,8 +79,14 @@ TensorAttributes& TensorAttributes::set_name(std::string name) {
   name_ = std::move(name);
   return *this;
 }
+void check_sizes(const char* function, const Dims& dim) {
+  TENON_CHECK(std::ranges::none_of(dim, [](int64_t n) { return n < 0; }), Shape,
+              fmt::format("{}: dim must not have a negative size, got {}", function, tenon::to_string(dim)));
+}
+
 TensorAttributes& TensorAttributes::set_dim(Dims dim) {
   check_open("set_dim");
+  check_sizes("set_dim", dim);
   dim_ = std::move(dim);
   has_dim_ = true;
   return *this;
@@ -151,6 +157,7 @@ TensorAttributes& Graph::new_tensor() {
 
 TensorAttributes& Graph::tensor(TensorDescription options) {
   check_open("tensor");
+  check_sizes("tensor", options.dim);
   if (options.uid) {
     const auto known = by_uid_.find(*options.uid);
     TENON_CHECK(
@@ -313,13 +320,8 @@ void Graph::check_tensors() const {
     const bool made = t.producer_ != TensorAttributes::kNoProducer;
     check(made || !t.is_output_, ErrorKind::Value, "is an output, and no node makes it");
     check(!made || !t.by_value_, ErrorKind::Value, "is passed by value, and a node makes it");
-    if (t.has_dim_) {
-      check(std::ranges::none_of(t.dim_, [](int64_t n) { return n < 0; }), ErrorKind::Shape,
-            fmt::format("has a negative size: {}", tenon::to_string(t.dim_)));
-      check(
-          !t.has_stride_ || t.stride_.size() == t.dim_.size(), ErrorKind::Shape,
+    check(!t.has_dim_ || !t.has_stride_ || t.stride_.size() == t.dim_.size(), ErrorKind::Shape,
           fmt::format("has strides {} for sizes {}", tenon::to_string(t.stride_), tenon::to_string(t.dim_)));
-    }
     if (made || !used[t.id_]) continue;
     check(!t.is_virtual_, ErrorKind::Value, "is virtual, and no node makes it");
     check(t.has_dtype_ || options_.io || t.by_value_, ErrorKind::Value,

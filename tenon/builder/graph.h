@@ -69,6 +69,7 @@ enum class BuildPolicy : uint8_t { HeuristicsChoice, All };
 struct Knob {
   std::string name;
   std::vector<int64_t> values;
+  std::vector<std::string_view> words = {};  ///< Names of the values, in their order, where they have names.
 };
 using graph::Knobs;
 /// "fused" and "operators".
@@ -77,6 +78,9 @@ std::span<const std::string_view> engine_names();
 inline constexpr double kTuneMs = 200;
 /// Throws Error{Value} for another name.
 std::vector<Knob> knobs_of(std::string_view engine);
+/// The value of a knob by its name: 1 of "position" and "b-A". Throws Error{Value} for a knob or name that
+/// there is not.
+int64_t knob_value(std::string_view engine, std::string_view knob, std::string_view word);
 
 class Graph {
  public:

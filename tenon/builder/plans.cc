@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "tenon/builder/graph.h"
 #include "tenon/builder/lowering.h"
@@ -37,7 +38,35 @@ std::vector<Knob> knobs_of(std::string_view engine) {
       fmt::format("graph: there is no engine '{}'; there are {}", engine, fmt::join(kEngines, " and ")));
   // Where the matcher of products stands (graph::Position), whether reductions join regions, whether bits
   // may differ from eager's, and whether it is measured what runs each region.
-  return {{"position", {0, 1, 2, 3}}, {"rows", {0, 1}}, {"relaxed", {0, 1}}, {"tuned", {0, 1}}};
+  std::vector<std::string_view> positions;
+  for (const graph::Position position : graph::kPositions) positions.push_back(graph::name(position));
+  return {{"position", {0, 1, 2, 3}, positions}, {"rows", {0, 1}}, {"relaxed", {0, 1}}, {"tuned", {0, 1}}};
+}
+
+namespace {
+
+const Knob& knob_named(std::span<const Knob> known, std::string_view engine, std::string_view name) {
+  const auto knob = std::ranges::find(known, name, &Knob::name);
+  TENON_CHECK(knob != known.end(), Value,
+              fmt::format("create_execution_plan: engine '{}' has no knob '{}'", engine, name));
+  return *knob;
+}
+
+/// "one of 0, 1, 2, 3, by name a, b-A, b-B, c"
+std::string values_of(const Knob& knob) {
+  std::string text = fmt::format("one of {}", fmt::join(knob.values, ", "));
+  return knob.words.empty() ? text : text + fmt::format(", by name {}", fmt::join(knob.words, ", "));
+}
+
+}  // namespace
+
+int64_t knob_value(std::string_view engine, std::string_view knob, std::string_view word) {
+  const std::vector<Knob> known = knobs_of(engine);
+  const Knob& named = knob_named(known, engine, knob);
+  const auto found = std::ranges::find(named.words, word);
+  TENON_CHECK(found != named.words.end(), Value,
+              fmt::format("create_execution_plan: knob '{}' is {}, not '{}'", knob, values_of(named), word));
+  return named.values[static_cast<size_t>(found - named.words.begin())];
 }
 
 void Graph::create_execution_plan(std::string_view engine, const Knobs& knobs) {
@@ -46,11 +75,9 @@ void Graph::create_execution_plan(std::string_view engine, const Knobs& knobs) {
   Candidate made{.name = {}, .engine = std::string(engine), .options = {}, .plan = {}, .refused = {}};
   made.options.fuse = engine == kFused;
   for (const auto& [name, value] : knobs) {
-    const auto knob = std::ranges::find(known, name, &Knob::name);
-    TENON_CHECK(knob != known.end(), Value, fmt::format("graph: engine '{}' has no knob '{}'", engine, name));
-    TENON_CHECK(
-        std::ranges::find(knob->values, value) != knob->values.end(), Value,
-        fmt::format("graph: knob '{}' is one of {}, not {}", name, fmt::join(knob->values, ", "), value));
+    const Knob& knob = knob_named(known, engine, name);
+    TENON_CHECK(std::ranges::find(knob.values, value) != knob.values.end(), Value,
+                fmt::format("create_execution_plan: knob '{}' is {}, not {}", name, values_of(knob), value));
     if (name == "position") made.options.position = graph::kPositions[static_cast<size_t>(value)];
     if (name == "rows") made.options.rows = value != 0;
     if (name == "tuned") made.options.tune_ms = value != 0 ? kTuneMs : 0;

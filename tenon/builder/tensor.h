@@ -25,6 +25,9 @@ struct TensorDescription {
   bool is_pass_by_value = false;
 };
 
+/// Throws Error{Shape}, in the name of a function, for a negative size.
+void check_sizes(const char* function, const Dims& dim);
+
 /// A tensor of a graph, which owns it. What was not set follows from the node that makes it, and is known
 /// after `validate`. Setters return the tensor; they throw Error{Runtime} once the graph's operations are
 /// built.

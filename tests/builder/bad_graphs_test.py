@@ -67,10 +67,14 @@ def test_tensors_that_nobody_makes_or_describes():
     g.tensor(dim=[4], data_type=tenon.float32, name="x").set_output(True)
     with raises(ValueError, "'x' is an output, and no node makes it"):
         g.validate()
+    with raises(tenon.ShapeError, r"^tensor: dim must not have a negative size, got \[4, -1\]$"):
+        pygraph().tensor(dim=[4, -1], data_type=tenon.float32)
+    with raises(tenon.ShapeError, r"^set_dim: dim must not have a negative size, got \[-2\]$"):
+        pygraph().tensor(dim=[4], data_type=tenon.float32).set_dim([-2])
     g = pygraph()
-    g.exp(g.tensor(dim=[4, -1], data_type=tenon.float32, name="x")).set_output(True)
-    with raises(ValueError, "tensor 'x' has a negative size"):
-        g.validate()
+    g.rng(dim=[-3], distribution="UNIFORM", seed=1, offset=0, name="r").set_output(True)
+    with raises(tenon.ShapeError, r"'r': rng: dim must not have a negative size, got \[-3\]$"):
+        g.build()
     g = pygraph()
     g.exp(g.tensor(dim=[4, 1], stride=[1], data_type=tenon.float32, name="x")).set_output(True)
     with raises(ValueError, r"strides \[1\] for sizes \[4, 1\]"):
@@ -169,11 +173,20 @@ def test_plans_that_are_refused_say_why():
         g.create_execution_plan("cudnn")
     with raises(ValueError, "has no knob 'tile'"):
         g.create_execution_plan("fused", {"tile": 3})
-    with raises(ValueError, "'position' is one of 0, 1, 2, 3, not 9"):
-        g.create_execution_plan("fused", {"position": 9})
+    for position, shown in ((9, "9"), ("d", "'d'")):
+        with raises(ValueError, f"^create_execution_plan: knob 'position' is one of 0, 1, 2, 3, by name a, b-A, b-B, c, not {shown}$"):
+            g.create_execution_plan("fused", {"position": position})
+    with raises(ValueError, "^create_execution_plan: knob 'rows' is one of 0, 1, not 'a'$"):
+        g.create_execution_plan("fused", {"rows": "a"})
+    with raises(TypeError, r"^create_execution_plan\(\): argument 'position' must be int, not float$"):
+        g.create_execution_plan("fused", {"position": 1.5})
     g.create_execution_plans([heur_mode.A])
     with raises(ValueError, "deselect_engines: there is no engine 'x'; there are fused, operators, and .*composed.* of regions"):
         g.deselect_engines(["x"])
+    with raises(ValueError, "^deselect_workspace_greater_than: nbytes must be at least 0, got -1$"):
+        g.deselect_workspace_greater_than(-1)
+    with raises(IndexError, "^get_plan_name_at_index: index must be at least 0, got -1$"):
+        g.get_plan_name_at_index(-1)
     g.deselect_engines(["operators"]).deselect_workspace_greater_than(64)
     with raises(NotImplementedError) as e:
         g.check_support()
@@ -181,6 +194,19 @@ def test_plans_that_are_refused_say_why():
     assert len(lines) == g.get_execution_plan_count()
     assert lines[-1] == "  operators: it was deselected"
     assert all("it needs a workspace of" in line for line in lines[:-1])
+
+
+def test_positions_have_names():
+    def plan(position):
+        g = pygraph()
+        g.exp(g.tensor(dim=[4], data_type=tenon.float32)).set_output(True)
+        g.validate()
+        g.build_operation_graph()
+        g.create_execution_plan("fused", {"position": position})
+        return g.get_plan_name_at_index(0)
+
+    assert [plan(name) for name in ("a", "b-A", "b-B", "c")] == [plan(number) for number in range(4)]
+    assert plan("b-A").startswith("fused(position=1,")
 
 
 def test_a_handle_of_a_device_without_engines():
@@ -288,6 +314,11 @@ def test_sizes_and_strides_that_no_memory_holds():
 def test_slices_and_numbers_that_are_none():
     g = pygraph()
     x = g.tensor(dim=[4, 3], data_type=tenon.float32)
+    with raises(TypeError, r"^slice: slices must be a list with one slice for .*, got slice\(0, 1, None\) \(slice\)$"):
+        g.slice(x, slice(0, 1))
+    for wrong in (slice(0.5, 1), slice(0, "x"), slice(0, 1, 0.5)):
+        with raises(TypeError, r"^slice: start, stop and step of a slice must be ints or None, got slice\("):
+            g.slice(x, [wrong])
     with raises(TypeError, "slice: one slice for each of the first dimensions, not 1"):
         g.slice(x, (1,))
     g.slice(x, (slice(None, None, 0),), name="s").set_output(True)

@@ -237,9 +237,15 @@ TENON_BUILDER_FUNCTION(create_plan) {
     check_count("create_execution_plan", n, 3);
     builder::Knobs knobs;
     PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(args[2], &at, &key, &value);)
-      knobs.emplace_back(text_of(key), int_of("knobs", value));
-    graph_of(args[0]).create_execution_plan(text_of(args[1]), knobs);
+    const std::string engine = text_of(args[1]);
+    for (Py_ssize_t at = 0; PyDict_Next(args[2], &at, &key, &value);) {
+      const std::string name = text_of(key);
+      std::string_view word;
+      knobs.emplace_back(name, parse_text(value, word)
+                                   ? builder::knob_value(engine, name, word)
+                                   : int_argument("create_execution_plan", name.c_str(), value));
+    }
+    graph_of(args[0]).create_execution_plan(engine, knobs);
     return Py_NewRef(Py_None);
   });
 }
@@ -253,15 +259,15 @@ TENON_BUILDER_FUNCTION(build_plans) {
   });
 }
 
-size_t index_of(PyObject* o) {
-  const int64_t index = int_of("index", o);
-  TENON_CHECK(index >= 0, Index, "graph: an index is at least 0");
+size_t index_of(const char* function, PyObject* o) {
+  const int64_t index = int_argument(function, "index", o);
+  TENON_CHECK(index >= 0, Index, fmt::format("{}: index must be at least 0, got {}", function, index));
   return static_cast<size_t>(index);
 }
 TENON_BUILDER_FUNCTION(build_plan) {
   return guarded([&] {
     check_count("build_plan_at_index", n, 2);
-    graph_of(args[0]).build_plan_at_index(index_of(args[1]));
+    graph_of(args[0]).build_plan_at_index(index_of("build_plan_at_index", args[1]));
     return Py_NewRef(Py_None);
   });
 }
@@ -271,7 +277,8 @@ PyObject* count(PyObject*, PyObject* o) {
 TENON_BUILDER_FUNCTION(plan_name) {
   return guarded([&] {
     check_count("get_plan_name_at_index", n, 2);
-    return checked(to_python(graph_of(args[0]).plan_name_at_index(index_of(args[1]))));
+    return checked(
+        to_python(graph_of(args[0]).plan_name_at_index(index_of("get_plan_name_at_index", args[1]))));
   });
 }
 TENON_BUILDER_FUNCTION(deselect) {
@@ -286,7 +293,10 @@ TENON_BUILDER_FUNCTION(deselect) {
 TENON_BUILDER_FUNCTION(deselect_workspace) {
   return guarded([&] {
     check_count("deselect_workspace_greater_than", n, 2);
-    graph_of(args[0]).deselect_workspace_greater_than(index_of(args[1]));
+    const int64_t nbytes = int_argument("deselect_workspace_greater_than", "nbytes", args[1]);
+    TENON_CHECK(nbytes >= 0, Value,
+                fmt::format("deselect_workspace_greater_than: nbytes must be at least 0, got {}", nbytes));
+    graph_of(args[0]).deselect_workspace_greater_than(static_cast<size_t>(nbytes));
     return Py_NewRef(Py_None);
   });
 }
@@ -294,8 +304,9 @@ TENON_BUILDER_FUNCTION(workspace_size) {
   return guarded([&] {
     check_count("get_workspace_size", n, 2);
     const Graph& g = graph_of(args[0]);
-    return checked(PyLong_FromSize_t(given(args[1]) ? g.workspace_size_at_index(index_of(args[1]))
-                                                    : g.workspace_size()));
+    return checked(PyLong_FromSize_t(given(args[1])
+                                         ? g.workspace_size_at_index(index_of("get_workspace_size", args[1]))
+                                         : g.workspace_size()));
   });
 }
 PyObject* autotune_workspace_size(PyObject*, PyObject* o) {
@@ -432,7 +443,7 @@ TENON_BUILDER_FUNCTION(execute) {
   return guarded([&] {
     check_count("execute", n, 5);
     const Graph& g = graph_of(args[0]);
-    const graph::Plan& plan = given(args[3]) ? *g.plan_at_index(index_of(args[3])) : *g.plan();
+    const graph::Plan& plan = given(args[3]) ? *g.plan_at_index(index_of("execute", args[3])) : *g.plan();
     std::vector<const Tensor*> written;
     const auto pack = pack_of(g, args[1], written);
     for (const Tensor* t : written) {

@@ -17,17 +17,21 @@ MODULES = [
     "torch.amp",
     "torch.autograd",
     "torch.backends",
+    "torch.cpu",
     "torch.cpu.amp",
     "torch.cuda",
     "torch.cuda.amp",
     "torch.fft",
+    "torch.library",
     "torch.linalg",
     "torch.mps",
     "torch.nn",
     "torch.nn.Module",
+    "torch.nn.attention",
     "torch.nn.functional",
     "torch.nn.init",
     "torch.nn.modules.utils",
+    "torch.nn.parallel",
     "torch.nn.utils",
     "torch.optim",
     "torch.optim.Optimizer",
@@ -60,7 +64,7 @@ def public(module, path):
             continue
         elif home.startswith("torch._") and isinstance(value, type) and path != "torch":
             continue
-        elif name in ("Any", "TYPE_CHECKING", "Optional", "Union", "T_destination", "USE_GLOBAL_DEPS", "USE_RTLD_GLOBAL_WITH_LIBTORCH") or isinstance(value, (types.GenericAlias, str, dict)):
+        elif name in ("Any", "TYPE_CHECKING", "Optional", "Union", "T_destination", "USE_GLOBAL_DEPS", "USE_RTLD_GLOBAL_WITH_LIBTORCH", "ContextVar", "MappingProxyType", "device_types_t", "warn") or isinstance(value, (types.GenericAlias, str, dict)):
             continue
         yield name
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         ops as ops,
         plans as plans,
         testing as testing,
+        types as types,
         utils as utils,
         version as version,
         xpu as xpu,
@@ -83,6 +84,7 @@ from ._C import *  # type: ignore  # noqa: F401,F403  operators, dtypes, Tensor 
 from . import autograd as autograd, nn as nn, optim as optim, random as random
 from .absent import (
     AbsentModules as _AbsentModules,
+    add_base as _add_base,
     attribute_error as _attribute_error,
     fill_base as _fill_base,
     pytorch_names as _pytorch_names,
@@ -149,6 +151,7 @@ def _record_stream(self, stream):
 _record_stream.__name__ = _record_stream.__qualname__ = "record_stream"
 Tensor.record_stream = _record_stream  # type: ignore  # noqa: F821
 _fill_base(_C._AbsentNames, Tensor, "torch.Tensor")  # type: ignore  # noqa: F821
+_add_base(nn.Module, "torch.nn.Module")
 
 # What only derivatives call is reached by tenon.ops.aten, as in PyTorch.
 for _name in [n for n in globals() if n.endswith(("_backward", "_forward")) and n not in _pytorch_names()["torch"]]:
@@ -233,7 +236,7 @@ def is_storage(obj: object) -> _C._bool:
 # Rooms that load when first asked for, so that `import tenon` stays quick.
 _LATER = (
     "accelerator", "amp", "backends", "cpu", "cuda", "devices", "dispatch", "graph", "library", "linalg", "mps", "ops", "plans", "safetensors",
-    "testing", "utils", "version", "xpu",
+    "testing", "types", "utils", "version", "xpu",
 )  # fmt: skip
 # Names that load with the module that has them.
 _LATER_FROM = {

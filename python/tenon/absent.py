@@ -4,8 +4,11 @@ PyTorch's public names are in pytorch_names.txt, which scripts/pytorch_names.py 
 """
 
 import functools
+import importlib
 import os
 import sys
+
+from . import _C
 
 LIST = "docs/coverage.md"
 
@@ -22,12 +25,18 @@ def pytorch_names():
                 section.add(line)
     return names
 
-# PyTorch's modules that Tenon has no module for; the other names that are absent are functions and classes.
-_MODULES = frozenset(
-    "ao classes compiler contrib distributed distributions export fft func functorch futures fx hub jit masked monitor mtia "
-    "multiprocessing nested onnx overrides package profiler quantization return_types signal sparse special "
-    "parametrizations parametrize prune rnn stateless tensorboard".split()
-)
+#: PyTorch's modules that Tenon has no module for, by the module that they are in; the other names that are absent are functions and
+#: classes.
+_MODULES = {
+    "torch": frozenset(
+        "ao classes compiler contrib distributed distributions export fft func functorch futures fx hub jit masked monitor mtia "
+        "multiprocessing nested onnx overrides package profiler quantization return_types signal sparse special".split()
+    ),
+    "torch.autograd": frozenset("forward_ad functional profiler".split()),
+    "torch.nn.attention": frozenset("bias experimental flex_attention varlen".split()),
+    "torch.nn.utils": frozenset("fusion memory_format parametrizations parametrize prune rnn stateless".split()),
+    "torch.utils": frozenset("benchmark bundled_inputs cpp_extension flop_counter mobile_optimizer model_zoo tensorboard".split()),
+}
 
 
 class AbsentName(AttributeError):
@@ -46,7 +55,7 @@ class AbsentName(AttributeError):
 
 
 def _is_of_pytorch(owner, name):
-    return not name.startswith("_") and name in pytorch_names().get(owner, ())
+    return not name.startswith("_") and (name in pytorch_names().get(owner, ()) or name in _MODULES.get(owner, ()))
 
 
 def _sentence(owner, name):
@@ -76,10 +85,16 @@ def attribute_error(module, name):
     return AbsentName(what, lambda: _describe(theirs, name, lambda: dir(sys.modules[module])))
 
 
-def module_getattr(module):
-    """A __getattr__ for a module that has every name that it will have."""
+def module_getattr(module, later=()):
+    """A __getattr__ for a module that has every name that it will have, but for its modules `later`, which load when asked for.
+
+    `from module import name` says what attribute_error() does, too: with a __path__, Python asks AbsentModules for the name.
+    """
+    sys.modules[module].__dict__.setdefault("__path__", [])
 
     def __getattr__(name):
+        if name in later:
+            return importlib.import_module(f"{module}.{name}")  # which makes it an attribute
         raise attribute_error(module, name)
 
     return __getattr__
@@ -93,7 +108,7 @@ class AbsentModules:
         theirs = "torch" + parent.removeprefix(__package__)
         if not parent or parent.partition(".")[0] != __package__:
             return None
-        if last in _MODULES:
+        if last in _MODULES.get(theirs, ()):
             # Named as PyTorch's: `from tenon import fft` passes over an error with the name that it asked for.
             raise ModuleNotFoundError(f"No module named {name!r}: {_sentence(theirs, last)}", name=f"{theirs}.{last}")
         if _is_of_pytorch(theirs, last):
@@ -111,6 +126,14 @@ class _AbsentAttribute:
         kind = "type object" if instance is None else ""
         what = f"{kind} {owner.__name__!r}" if instance is None else f"{type(instance).__name__!r} object"
         raise AbsentName(f"{what} has no attribute {self._name!r}", lambda: f": {_sentence(self._owner, self._name)}")
+
+
+def add_base(cls, path):
+    """Gives a class a base that says what PyTorch's class at `path` has and `cls` has not; dir() leaves it out, as that of Tensor."""
+    # The class of a base that is added later is not that of `cls`, which stays `type`.
+    base = type(_C._AbsentNames)("_AbsentNames", (), {"__slots__": (), "__module__": cls.__module__})
+    fill_base(base, cls, path)
+    cls.__bases__ = (*cls.__bases__, base)
 
 
 def fill_base(base, cls, path):

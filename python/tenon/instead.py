@@ -94,7 +94,7 @@ INSTEAD = {
     "export": "tenon.compile(f)",
     "compiler": "tenon.compile",
     "vmap": "a batch dimension in front: operators broadcast over it",
-    "func": "tenon.autograd.grad",
+    "func": "tenon.autograd.grad for grad and vjp, and a batch dimension in front for vmap; there is no functional_call",
     "set_default_tensor_type": "tenon.set_default_dtype(dtype)",
     "is_warn_always_enabled": "the module warnings",
     "set_printoptions": "print(x.numpy()) and numpy.set_printoptions",

@@ -17,6 +17,7 @@ import weakref
 
 from . import _C, namespaces
 from ._C import OpOverload, OpOverloadPacket
+from .absent import module_getattr
 from .arguments import check_module as _check_module, describe
 from .infer_schema import infer_schema
 
@@ -553,3 +554,7 @@ OpOverload.register_not_differentiable = _op_register_not_differentiable  # type
 
 
 _check_module(globals())
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

@@ -1,5 +1,6 @@
 """Names of PyTorch's that are not in Tenon: an AttributeError says so and where the list is. No CUDA, truthfully."""
 
+import abc
 import difflib
 import importlib
 import inspect
@@ -27,11 +28,55 @@ from tenon.absent import pytorch_names
         (lambda: tenon.cuda.Stream, "torch.cuda.Stream"),
         (lambda: tenon.ones(2).svd(), "torch.Tensor.svd"),
         (lambda: tenon.Tensor.svd, "torch.Tensor.svd"),
+        (lambda: tenon.autograd.functional.jacobian, "torch.autograd.functional"),
+        (lambda: tenon.autograd.forward_ad, "torch.autograd.forward_ad"),
+        (lambda: tenon.autograd.profiler, "torch.autograd.profiler"),
+        (lambda: tenon.nn.attention.sdpa_kernel, "torch.nn.attention.sdpa_kernel"),
+        (lambda: tenon.nn.attention.flex_attention, "torch.nn.attention.flex_attention"),
+        (lambda: tenon.library.triton_op, "torch.library.triton_op"),
+        (lambda: tenon.nn.parallel.DistributedDataParallel, "torch.nn.parallel.DistributedDataParallel"),
+        (lambda: tenon.nn.utils.prune, "torch.nn.utils.prune"),
+        (lambda: tenon.onnx.export, "torch.onnx"),
+        (lambda: tenon.cpu.stream, "torch.cpu.stream"),
+        (lambda: tenon.nn.Module.cuda, "torch.nn.Module.cuda"),
+        (lambda: tenon.nn.Linear(1, 1).cuda(), "torch.nn.Module.cuda"),
     ],
 )
 def test_an_absent_name_says_so(ask, name):
     with pytest.raises(AttributeError, match=rf"has no attribute '\w+': {name} of PyTorch is not in Tenon yet; docs/coverage.md lists"):
         ask()
+
+
+def test_the_way_out_is_that_of_the_name():
+    with pytest.raises(AttributeError, match="batch dimension in front for vmap; there is no functional_call$"):
+        tenon.func.functional_call
+    with pytest.raises(AttributeError, match=r"^'Linear' object has .* Write x\.to\(\"cuda\"\), where a plug-in offers"):
+        tenon.nn.Linear(1, 1).cuda
+
+
+def test_absent_names_leave_modules_as_they_are():
+    class Own(tenon.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ipu = 3
+
+        def cuda(self):
+            return self
+
+    class Abstract(tenon.nn.Module, abc.ABC):
+        pass
+
+    own = Own()
+    assert own.cuda() is own and own.ipu == 3 and not hasattr(own, "share_memory")
+    assert "cuda" not in dir(tenon.nn.Module) and "cuda" not in dir(tenon.nn.Linear(1, 1)) and "ipu" in dir(own)
+    assert type(tenon.nn.Module) is type and isinstance(Abstract(), tenon.nn.Module)
+
+
+@pytest.mark.parametrize("name", ["tenon.cuda.amp.autocast", "tenon.cpu.amp.autocast", "tenon.types.Number"])
+def test_modules_load_when_they_are_asked_for(name):
+    module = name.rpartition(".")[0]
+    program = f"import sys, tenon; assert {module!r} not in sys.modules; {name}; assert {module!r} in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
 def test_other_names_are_plain_errors():
@@ -130,27 +175,35 @@ def test_a_sentence_is_for_a_name_that_is_absent_somewhere():
         ("from tenon.nn.utils.rnn import pad_sequence", ModuleNotFoundError, "torch.nn.utils.rnn"),
         ("from tenon import median", ImportError, "torch.median"),
         ("from tenon.nn import Linear, LSTM", ImportError, "torch.nn.LSTM"),
-        ("from tenon.nn.functional import ctc_loss", ImportError, None),
+        ("from tenon.nn.functional import ctc_loss", ImportError, "torch.nn.functional.ctc_loss"),
+        ("from tenon.nn.parallel import DistributedDataParallel", ImportError, "torch.nn.parallel.DistributedDataParallel"),
+        ("from tenon.autograd.functional import jacobian", ModuleNotFoundError, "torch.autograd.functional"),
+        ("from tenon.autograd import forward_ad", ModuleNotFoundError, "torch.autograd.forward_ad"),
+        ("from tenon.nn.attention import sdpa_kernel", ImportError, "torch.nn.attention.sdpa_kernel"),
+        ("from tenon.nn.attention.flex_attention import flex_attention", ModuleNotFoundError, "torch.nn.attention.flex_attention"),
+        ("from tenon.library import triton_op", ImportError, "torch.library.triton_op"),
+        ("from tenon.nn.utils import prune", ModuleNotFoundError, "torch.nn.utils.prune"),
+        ("from tenon.onnx import export", ModuleNotFoundError, "torch.onnx"),
     ],
 )
 def test_imports_of_what_is_absent_say_so(line, kind, name):
     with pytest.raises(kind) as error:
         exec(line, {})
     assert type(error.value) is kind
-    if name:
-        assert f"{name} of PyTorch is not in Tenon yet; docs/coverage.md lists what is" in str(error.value)
+    assert f"{name} of PyTorch is not in Tenon yet; docs/coverage.md lists what is" in str(error.value)
 
 
 def test_imports_of_what_nobody_has_are_plain_errors():
     for line in ("import tenon.nonsense", "from tenon.nonsense import x", "import tenon.nn.nonsense"):
         with pytest.raises(ModuleNotFoundError, match=r"No module named 'tenon(\.nn)?\.nonsense'$"):
             exec(line, {})
-    with pytest.raises(ImportError, match="cannot import name 'nonsense' from 'tenon'"):
-        exec("from tenon import nonsense", {})
+    for module in ("tenon", "tenon.nn.functional", "tenon.library"):
+        with pytest.raises(ImportError, match=f"cannot import name 'nonsense' from '{module}'"):
+            exec(f"from {module} import nonsense", {})
 
 
 MODULES = [
-    "accelerator", "amp", "autograd", "backends", "backends.cuda", "backends.mps", "cpu", "cuda", "cuda.amp", "cpu.amp", "linalg", "mps", "nn",
+    "accelerator", "amp", "autograd", "library", "nn.attention", "types", "backends", "backends.cuda", "backends.mps", "cpu", "cuda", "cuda.amp", "cpu.amp", "linalg", "mps", "nn",
     "nn.functional", "nn.init", "nn.modules", "nn.modules.conv", "nn.modules.rnn", "nn.modules.utils", "nn.parallel", "nn.utils", "ops",
     "optim", "optim.lr_scheduler", "plans", "random", "utils", "utils.checkpoint", "utils.data", "version", "xpu",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._C import Node
 from .._C import _backward as backward
 from .._C import _grad as grad
+from ..absent import module_getattr
 from ..arguments import checked as _checked
 from . import function, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -41,3 +42,7 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

@@ -53,4 +53,4 @@ def synchronize(device: Any = None) -> None:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+    __getattr__ = module_getattr(__name__, ("amp",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from ..absent import module_getattr
 from ..arguments import check_module as _check_module, checked as _checked
 from . import init
 from .linear import Linear
@@ -124,3 +125,7 @@ class MultiheadAttention(Module):
 
 
 _check_module(globals())
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

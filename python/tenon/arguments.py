@@ -221,7 +221,9 @@ def checked(function: Any) -> Any:
         import re
 
         owner, text = type(args[0]).__name__ if is_constructor and args else name, str(error)
-        if owner in text or re.match(r"\w+(\(\))?: ", text) or not _is_within(error):
+        # Python's own text about an object that is none of the right kind may have the name, as that of a method.
+        named = owner in text and "object has no attribute" not in text
+        if named or re.match(r"\w+(\(\))?: ", text) or not _is_within(error):
             return
         if found := wrong(args, kwargs):
             raise found from error

@@ -38,7 +38,10 @@ def load_device(path: Path, name: str | None = None, options: dict[str, Any] | N
     if name is not None:
         _check_name(name)
     given = {str(key): str(value) for key, value in (options or {}).items()}
-    return module_of(_devices.load(os.path.abspath(os.fsdecode(path)), name, given))
+    file = os.fsdecode(path)
+    if not file:
+        raise _C.FileError("load_device: path must name a shared library, got ''")
+    return module_of(_devices.load(os.path.abspath(file), name, given))
 
 
 def load_file(path: Path) -> None:

@@ -151,17 +151,33 @@ _norm_method.__doc__ = norm.__doc__
 _C.Tensor.norm = _norm_method  # type: ignore[method-assign]
 
 
+def _check_dims(function: str, tensors: list[Any], most: int) -> None:
+    """Raises an error that names the function for what is no tensor of at most so many dimensions."""
+    for number, tensor in enumerate(tensors):
+        if not isinstance(tensor, _C.Tensor):
+            raise TypeError(f"{function}: tensors must be Tensors, but element {number} is {describe(tensor)}")
+        if tensor.dim() > most:
+            raise RuntimeError(f"{function}: tensors must have at most {most} dimensions, but element {number} has {tensor.dim()}")
+
+
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Every combination of elements of the vectors, in rows."""
     vectors = _listed(tensors)
+    _check_dims("cartesian_prod", vectors, 1)
+    if not vectors:
+        raise ValueError("cartesian_prod: expected at least one tensor")
     if len(vectors) == 1:
         return vectors[0].flatten()
     return _C.stack([grid.flatten() for grid in meshgrid(*vectors)], 1)
 
 
 def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
-    """The tensors, as matrices, one below and right of the other, and zeros elsewhere."""
-    blocks = [_C.atleast_2d(t) for t in _listed(tensors)]
+    """The tensors, as matrices, one below and right of the other, and zeros elsewhere; [1, 0] of no tensors."""
+    given = _listed(tensors)
+    _check_dims("block_diag", given, 2)
+    if not given:
+        return _C.empty(1, 0)
+    blocks = [_C.atleast_2d(t) for t in given]
     columns = [block.shape[1] for block in blocks]
     rows = []
     for block, left in zip(blocks, itertools.accumulate([0, *columns])):

@@ -126,7 +126,10 @@ def load_library(path: Path) -> None:
     """Loads a shared library and commits its registrations. If that fails, raises and changes nothing."""
     import os
 
-    _C._load_library(os.fsdecode(path))
+    file = os.fsdecode(path)
+    if not file:
+        raise _C.FileError("load_library: path must name a shared library, got ''")
+    _C._load_library(file)
 
 
 _check_module(globals())

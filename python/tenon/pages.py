@@ -28,7 +28,8 @@ def text_of(page: str) -> str:
     """The text of a page: "compile", "compile.md" or "docs/compile.md". Raises LookupError, which suggests similar names."""
     name, found = page.removeprefix("docs/").removesuffix(".md"), pages()
     if name not in found:
-        near = difflib.get_close_matches(name, found, n=2) or found
-        raise LookupError(f"there is no page '{page}'; there are {', '.join(near)}")
+        near = difflib.get_close_matches(name, found, n=2)
+        hint = f"did you mean {' or '.join(near)}? There are" if near else "there are"
+        raise LookupError(f"there is no page '{page}'; {hint} {', '.join(found)}")
     with open(found[name], encoding="utf-8") as file:
         return file.read()

@@ -46,6 +46,7 @@ def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = False) -> 
     With `mmap`, they are parts of the mapped file: nothing is read before it is used, the checksum is not looked at, and
     writing to a tensor does not reach the file. Only for a file that no program changes in place meanwhile.
     """
+    _check_device("load_file", device)
     return _on(device, _C._weights.load_safetensors(path_of("load_file", filename), mmap))
 
 
@@ -98,6 +99,7 @@ class safe_open:
     """
 
     def __init__(self, filename: Path, framework: Any = None, device: Device = "cpu", *, mmap: bool = False) -> None:
+        _check_device("safe_open", device)
         self._device = device
         self._file = _C._weights.open_safetensors(path_of("safe_open", filename), mmap)
 
@@ -126,6 +128,8 @@ class safe_open:
 
     def get_slice(self, name: str) -> Any:
         """The tensor, of which `[...]` takes a part."""
+        if not isinstance(name, str):
+            raise TypeError(f"get_slice: name must be a str, got {describe(name)}")
         return _Slice(self, name)
 
 
@@ -145,6 +149,11 @@ def _dict(tensors):
     if not hasattr(tensors, "keys"):
         raise TypeError(f"save: safetensors holds a dict of tensors, got {describe(tensors)}")
     return dict(tensors)
+
+
+def _check_device(function, device):
+    if not isinstance(device, (str, _C.device)):
+        raise TypeError(f"{function}: device must be a str or a device, got {describe(device)}")
 
 
 def _on(device, tensors):

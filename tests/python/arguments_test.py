@@ -1,6 +1,7 @@
 """Wrong arguments of what is written in Python: the TypeError names the function or class, the argument, and what came."""
 
 import inspect
+import math
 
 import numpy as np
 import pytest
@@ -92,9 +93,21 @@ def test_a_subclass_is_named_as_itself():
         (lambda: tenon.ops.tenon.layernorm(tenon.ones(2), [2**64]), f"^layernorm: an integer beyond 64 bits: {2**64}$"),
         (lambda: F.softmax(None), r"^softmax: input must be a Tensor, got None \(NoneType\)$"),
         (lambda: F.log_softmax(3), r"^log_softmax: input must be a Tensor, got 3 \(int\)$"),
+        (lambda: F.leaky_relu_(1j), r"^leaky_relu_: input must be a Tensor, got 1j \(complex\)$"),
+        (lambda: F.leaky_relu(1j, inplace=True), r"^leaky_relu_: input must be a Tensor, got 1j \(complex\)$"),
+        (lambda: F.mse_loss(tenon.ones(2), tenon.ones(2), None, None, "mean", 3), r"^mse_loss: weight must be a Tensor or None, got 3 \(int\)$"),
+        (lambda: F.l1_loss(tenon.ones(2), tenon.ones(2), weight=3), r"^l1_loss: weight must be a Tensor or None, got 3 \(int\)$"),
+        (lambda: F.huber_loss(tenon.ones(2), tenon.ones(2), weight=3), r"^huber_loss: weight must be a Tensor or None, got 3 \(int\)$"),
+        (lambda: tenon.cartesian_prod(2), r"^cartesian_prod: tensors must be Tensors, but element 0 is 2 \(int\)$"),
+        (lambda: tenon.block_diag(tenon.ones(1), "x"), r"^block_diag: tensors must be Tensors, but element 1 is 'x' \(str\)$"),
+        (lambda: tenon.cartesian_prod(), "^cartesian_prod: expected at least one tensor$"),
+        (lambda: nn.GroupNorm(0, 2), "^GroupNorm: num_groups must be at least 1, got 0$"),
+        (lambda: nn.LPPool2d(0, 2)(tenon.ones(1, 2, 2)), "^lp_pool2d: norm_type must not be 0$"),
         (lambda: nn.ModuleDict({"b": 2}), r"^ModuleDict: module 'b' must be a Module or None, got 2 \(int\)$"),
         (lambda: nn.Linear(1, 1).register_parameter("b", 2), r"^Linear: parameter 'b' must be a Parameter or None, got 2 \(int\)$"),
         (lambda: tenon.ops.load_library(None), r"^load_library: path must be a path, got None \(NoneType\)$"),
+        (lambda: tenon.load_device(None), r"^load_device: path must be a path, got None \(NoneType\)$"),
+        (lambda: tenon.graph.pygraph().tensor(dim=[1]).set_uid(math.inf), "^set_uid: uid is an int, not inf$"),
         (lambda: tenon.load_device(3), r"^load_device: path must be a path, got 3 \(int\)$"),
         (lambda: tenon.library.impl(3, "cpu"), r"^impl: qualname must be an operator or its name, got 3 \(int\)$"),
         (lambda: tenon.library.register_fake(3), r"^register_fake: op must be an operator or its name, got 3 \(int\)$"),
@@ -110,6 +123,74 @@ def test_a_subclass_is_named_as_itself():
 def test_other_arguments_are_named(call, text):
     with pytest.raises((TypeError, ValueError), match=text):
         call()
+
+
+@pytest.mark.parametrize("load, name", [(tenon.load_device, "load_device"), (tenon.ops.load_library, "load_library")])
+def test_an_empty_path_names_no_library(load, name):
+    with pytest.raises(tenon.FileError, match=f"^{name}: path must name a shared library, got ''$"):
+        load("")
+
+
+@pytest.mark.parametrize("function", [tenon.cartesian_prod, tenon.block_diag])
+def test_tensors_of_too_many_dimensions_are_named(function):
+    with pytest.raises(RuntimeError, match=f"^{function.__name__}: tensors must have at most . dimensions, but element 1 has 3$"):
+        function(tenon.ones(1), tenon.ones(2, 2, 2))
+
+
+def test_the_diagonal_of_no_blocks_is_empty():
+    assert tenon.block_diag().shape == tenon.block_diag([]).shape == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: tenon.zeros((True,)), "zeros[(][)]: argument 'size' must be Sequence.int., but element 0 is bool; "),
+        (lambda: tenon.ones((2, True)), "ones[(][)]: argument 'size' must be Sequence.int., but element 1 is bool; "),
+        (lambda: tenon.ones(2, True), "ones[(][)]: argument 'size' must be Sequence.int., but element 1 is bool; "),
+        (lambda: tenon.ones(2).view(2, 0.5), "argument 'size' must be Sequence.int., but element 1 is float"),
+    ],
+)
+def test_the_element_of_a_size_is_named(call, text):
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+META = tenon.ones((), device="meta")
+
+
+@pytest.mark.parametrize(
+    "call, function, argument",
+    [
+        (lambda x: tenon.clamp(x, 0, META), "clamp", "max"),
+        (lambda x: x.clamp(min=META, max=1.0), "clamp", "min"),
+        (lambda x: tenon.full((2,), META), "full", "fill_value"),
+        (lambda x: tenon.add(x, x, alpha=META), "add", "alpha"),
+        (lambda x: F.elu(x, META), "elu", "alpha"),
+        (lambda x: tenon.arange(META), "arange", "end"),
+        (lambda x: tenon.dropout(x, META, True), "dropout", "p"),
+        (lambda x: x.sum(META.long()), "sum", "dim"),
+    ],
+)
+def test_a_number_that_has_no_data_is_named(call, function, argument):
+    with pytest.raises(TypeError, match=rf"^{function}\(\)(.|\n)*argument '{argument}' must be .*, not Tensor on meta, which has no data"):
+        call(tenon.ones(2))
+    sizes = r"^zeros\(\): argument 'size' must be Sequence\[int\], but element 1 is Tensor on meta, which has no data"
+    with pytest.raises(TypeError, match=sizes):
+        tenon.zeros((1, META.long()))
+
+
+def test_a_number_with_history_is_named():
+    with pytest.raises(TypeError, match=r"argument 'alpha' must be .*, not Tensor that requires grad; pass its item\(\)"):
+        tenon.add(tenon.ones(2), tenon.ones(2), alpha=tenon.tensor(2.0, requires_grad=True))
+
+
+@pytest.mark.parametrize("celu", [F.celu, tenon.celu, tenon.celu_, lambda x, a: nn.CELU(a)(x)])
+def test_celu_refuses_what_it_divides_by(celu):
+    for zero in (0, 0.0, -0.0):
+        with pytest.raises(ValueError, match="^celu_?: `alpha` must not be 0$"):
+            celu(tenon.ones(2), zero)
+    x = np.linspace(-2, 2, 5)
+    np.testing.assert_allclose(celu(tenon.tensor(x), -2.0), np.where(x > 0, x, -2 * np.expm1(x / -2)), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,9 @@ def test_docs_has_every_page_that_the_package_names():
     assert all(pathlib.Path(file).is_file() for file in listed.values())
     for page in ("compile", "compile.md", "docs/compile.md"):
         assert run("docs", page) == pathlib.Path(listed["compile"]).read_text()
-    assert run("docs", "compil", code=1) == "tenon docs: there is no page 'compil'; there are compile\n"
+    every = ", ".join(listed)
+    assert run("docs", "compil", code=1) == f"tenon docs: there is no page 'compil'; did you mean compile? There are {every}\n"
+    assert run("docs", "qqq", code=1) == f"tenon docs: there is no page 'qqq'; there are {every}\n"
 
 
 def test_ops_lists_by_part_and_by_pattern():

@@ -362,6 +362,12 @@ def test_workers_can_be_spawned():
     assert flat(loader) == [i * i for i in range(6)]
 
 
+def test_what_is_no_dataset_is_refused():
+    for wrong, shown in ((None, r"None \(NoneType\)"), (3, r"3 \(int\)"), (iter([1]), "list_iterator")):
+        with pytest.raises(TypeError, match=f"^DataLoader: dataset must have __getitem__ and __len__, or be an IterableDataset, got .*{shown}"):
+            DataLoader(wrong)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -293,6 +293,33 @@ def test_optimizers_refuse_what_makes_no_sense():
             make()
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"betas": (5,)}, r"Adam: betas must be two numbers, got \(5,\)"),
+        ({"lr": "x"}, r"Adam: lr must be a number, got 'x' \(str\)"),
+        ({"eps": -1.0}, "Adam: eps must not be negative, got -1.0"),
+    ],
+)
+def test_optimizers_refuse_options_of_a_state_that_make_no_sense(options, text):
+    p = nn.Parameter(tenon.ones(2))
+    optimizer = tenon.optim.Adam([p], lr=0.25)
+    state = optimizer.state_dict()
+    state["param_groups"][0].update(options)
+    with pytest.raises(ValueError, match=f"^load_state_dict: group 0 of the state: {text}$"):
+        optimizer.load_state_dict(state)
+    assert optimizer.param_groups[0]["lr"] == 0.25 and optimizer.param_groups[0]["betas"] == (0.9, 0.999)
+
+
+def test_a_state_of_a_device_loads():
+    """Its implementation, which PyTorch writes with the options, is of no account here."""
+    optimizer = tenon.optim.Adam([nn.Parameter(tenon.ones(2))])
+    state = optimizer.state_dict()
+    state["param_groups"][0].update(lr=0.5, capturable=True, fused=True)
+    optimizer.load_state_dict(state)
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
 def test_training_lowers_the_loss():
     tenon.manual_seed(0)
     m, x, t = mlp(), tenon.randn(30, 4), tenon.randint(3, (30,))

@@ -95,6 +95,12 @@ def test_single_tensors_of_an_open_file(path):
         assert part.get_shape() == [3, 4] and part[1:, 2].tolist() == [6, 10]
         with pytest.raises(ValueError, match="there is no tensor 'c'"):
             file.get_tensor("c")
+        with pytest.raises(TypeError, match=r"^get_slice: name must be a str, got 1 \(int\)$"):
+            file.get_slice(1)
+    for open_on, name in ((safe_open, "safe_open"), (load_file, "load_file")):
+        for wrong, shown in ((7, r"7 \(int\)"), (None, r"None \(NoneType\)")):
+            with pytest.raises(TypeError, match=f"^{name}: device must be a .*, got {shown}$"):
+                open_on(path, device=wrong)
     with pytest.raises(ValueError, match="closed"):
         file.keys()
 

@@ -92,6 +92,33 @@ def test_what_makes_no_schedule_is_refused():
         lr_scheduler.StepLR(o, 1, last_epoch=3)
     with pytest.raises(ValueError, match="start_factor"):
         lr_scheduler.LinearLR(o, 0.0)
+    for make, text in (
+        (lambda: lr_scheduler.StepLR(o, 0), "StepLR: step_size must be at least 1 epoch, got 0"),
+        (lambda: lr_scheduler.CosineAnnealingLR(o, 0), "CosineAnnealingLR: T_max must be at least 1 epoch, got 0"),
+        (lambda: lr_scheduler.CyclicLR(o, 0.1, 0.2, step_size_up=0, cycle_momentum=False), "CyclicLR: step_size_up must be at least 1 step, got 0"),
+        (lambda: lr_scheduler.SequentialLR(o, [2], [4]), r"SequentialLR: scheduler 0 must be an LRScheduler, got 2 \(int\)"),
+        (lambda: lr_scheduler.ChainedScheduler([2]), r"ChainedScheduler: scheduler 0 must be an LRScheduler, got 2 \(int\)"),
+        (lambda: lr_scheduler.SequentialLR(o, [], []), "SequentialLR: expected at least one scheduler"),
+        (lambda: lr_scheduler.LambdaLR(o, [2]), r"LambdaLR: lr_lambda must be a function, got 2 \(int\)"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=f"^{text}$"):
+            make()
+
+
+def test_schedules_without_epochs():
+    """As PyTorch's: the rate stays where it starts; step(epoch) agrees, where PyTorch divides by zero."""
+    for make, want in (
+        (lambda o: lr_scheduler.LinearLR(o, 0.25, total_iters=0), 0.1),
+        (lambda o: lr_scheduler.PolynomialLR(o, total_iters=0), 0.4),
+    ):
+        assert rates_of(make, 3, 0.4) == [[want]] * 3
+        o = optimizer(0.4)
+        make(o).step(2)
+        assert o.param_groups[0]["lr"] == want
+
+
+def test_a_rate_comes_back_from_a_factor_of_zero():
+    assert rates_of(lambda o: lr_scheduler.ConstantLR(o, 0, total_iters=2), 4, 0.4) == [[0.0], [0.0], [0.4], [0.4]]
 
 
 def trained(o):

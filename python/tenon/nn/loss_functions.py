@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from ..arguments import checked as _checked
+from ..arguments import checked as _checked, describe as _describe
 from ..callers import warn as _warn
 from ..info import sum_type as _sum_type
 
@@ -60,6 +60,8 @@ def _reduced(values: Tensor, number: int) -> Tensor:
 
 def _weighted(name: str, values: Tensor, weight: Tensor) -> Tensor:
     """Values times weights of the same shape."""
+    if not isinstance(weight, _C.Tensor):
+        raise TypeError(f"{name}: weight must be a Tensor or None, got {_describe(weight)}")
     if weight.shape != values.shape:
         raise ValueError(f"{name}: weight {list(weight.shape)} must have the shape of the input, {list(values.shape)}")
     return values * weight

@@ -107,6 +107,8 @@ class GroupNorm(TensorModule):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        if num_groups < 1:
+            raise ValueError(f"GroupNorm: num_groups must be at least 1, got {num_groups}")
         if num_channels % num_groups != 0:
             raise ValueError(f"GroupNorm: num_channels {num_channels} must be divisible by num_groups {num_groups}")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine

@@ -121,6 +121,8 @@ def avg_pool3d(
 def _lp_pool(average: Any, rank: int) -> Callable[..., Tensor]:
     def lp_pool(input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False) -> Tensor:
         """The norms of windows: the sum of x ** norm_type, to the power of 1 / norm_type."""
+        if norm_type == 0:
+            raise ValueError(f"lp_pool{rank}d: norm_type must not be 0")
         count = math.prod(kernel_size) if isinstance(kernel_size, (list, tuple)) else kernel_size**rank  # type: ignore[operator]
         means = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
         return (_C.sign(means) * _C.relu(_C.abs(means))).mul(count).pow(1.0 / norm_type)

@@ -73,6 +73,8 @@ class CyclicLR(_MomentumCycle):
             raise TypeError(f"CyclicLR: expected an Optimizer, got {describe(optimizer)}")
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError(f"CyclicLR: unknown mode {mode!r}; without a scale_fn it is 'triangular', 'triangular2' or 'exp_range'")
+        if step_size_up < 1:
+            raise ValueError(f"CyclicLR: step_size_up must be at least 1 step, got {step_size_up}")
         self.optimizer = optimizer
         lowest = _for_each_group("CyclicLR", "base_lr", optimizer, base_lr)
         if last_epoch == -1:

@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class LambdaLR(LRScheduler):
-    """initial_lr * lr_lambda(epoch); one function for all groups, or a list with one for each."""
+def _check_at_least_one(what: str, count: int) -> None:
+    if count < 1:
+        raise ValueError(f"{what} must be at least 1 epoch, got {count}")
+
+
+class _FunctionLR(LRScheduler):
+    """Base of the schedulers whose rates follow from functions of the epoch: one for all groups, or a list with one for each."""
 
     def __init__(
         self,
@@ -36,30 +41,22 @@ class LambdaLR(LRScheduler):
         groups = len(optimizer.param_groups)
         self.lr_lambdas: list[Any] = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups:
-            raise ValueError(f"LambdaLR: expected {groups} functions, got {len(self.lr_lambdas)}")
+            raise ValueError(f"{type(self).__name__}: expected {groups} functions, got {len(self.lr_lambdas)}")
+        for one in self.lr_lambdas:
+            if not callable(one):
+                raise TypeError(f"{type(self).__name__}: lr_lambda must be a function, got {describe(one)}")
         super().__init__(optimizer, last_epoch)
+
+
+class LambdaLR(_FunctionLR):
+    """initial_lr * lr_lambda(epoch); one function for all groups, or a list with one for each."""
 
     def get_lr(self) -> list[float]:
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas)]
 
 
-class MultiplicativeLR(LRScheduler):
+class MultiplicativeLR(_FunctionLR):
     """Multiplies by lr_lambda(epoch) every epoch; one function for all groups, or a list with one for each."""
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
-        last_epoch: int = -1,
-    ) -> None:
-        groups = len(optimizer.param_groups)
-        self.lr_lambdas: list[Any] = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
-        if len(self.lr_lambdas) != groups:
-            raise ValueError(f"MultiplicativeLR: expected {groups} functions, got {len(self.lr_lambdas)}")
-        for one in self.lr_lambdas:
-            if not callable(one):
-                raise TypeError(f"MultiplicativeLR: lr_lambda must be a function, got {describe(one)}")
-        super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
         if self.last_epoch <= 0:
@@ -71,6 +68,7 @@ class StepLR(LRScheduler):
     """Multiplies by `gamma` every `step_size` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        _check_at_least_one("StepLR: step_size", step_size)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -113,7 +111,10 @@ class ConstantLR(LRScheduler):
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return self._scaled(self.factor)
-        return self._scaled(1 / self.factor) if self.last_epoch == self.total_iters else self._rates()
+        if self.last_epoch != self.total_iters:
+            return self._rates()
+        # A factor of 0 left nothing to scale.
+        return self._scaled(1 / self.factor) if self.factor else self._scaled_bases(1.0)
 
     def _closed_form(self) -> list[float]:
         return self._scaled_bases(1.0 if self.last_epoch >= self.total_iters else self.factor)
@@ -152,7 +153,8 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _factor(self, epoch: int) -> float:
-        share = min(epoch, self.total_iters) / self.total_iters
+        # Without epochs the rate stays where it starts.
+        share = min(epoch, self.total_iters) / max(self.total_iters, 1)
         return self.start_factor + (self.end_factor - self.start_factor) * share
 
     def get_lr(self) -> list[float]:
@@ -181,7 +183,8 @@ class PolynomialLR(LRScheduler):
         return self._scaled((now / before) ** self.power)
 
     def _closed_form(self) -> list[float]:
-        share = min(self.total_iters, self.last_epoch) / self.total_iters
+        # Without epochs the rate stays where it starts.
+        share = min(self.total_iters, self.last_epoch) / max(self.total_iters, 1)
         return self._scaled_bases((1.0 - share) ** self.power)
 
 
@@ -192,6 +195,7 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803  PyTorch's name
+        _check_at_least_one("CosineAnnealingLR: T_max", T_max)
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -261,19 +265,28 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_i *= self.T_mult
 
 
+def _check_several(owner: str, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> Optimizer:
+    """The optimizer of the schedulers, without one given that of the first. Raises an error for schedulers that cannot work together."""
+    if not schedulers:
+        raise ValueError(f"{owner}: expected at least one scheduler")
+    for number, scheduler in enumerate(schedulers):
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise ValueError(f"{owner}: ReduceLROnPlateau needs a metric, which {owner} does not pass on")
+        if not isinstance(scheduler, LRScheduler):
+            raise TypeError(f"{owner}: scheduler {number} must be an LRScheduler, got {describe(scheduler)}")
+        optimizer = optimizer or scheduler.optimizer
+        if scheduler.optimizer is not optimizer:
+            raise ValueError(f"{owner}: scheduler {number} is of another optimizer")
+    return optimizer  # type: ignore[return-value]
+
+
 class SequentialLR(LRScheduler):
     """Each of the schedulers in its turn: the next one starts at its milestone."""
 
     def __init__(
         self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
     ) -> None:
-        if not schedulers:
-            raise ValueError("SequentialLR: expected at least one scheduler")
-        for number, scheduler in enumerate(schedulers):
-            if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError("SequentialLR: ReduceLROnPlateau needs a metric, which SequentialLR does not pass on")
-            if scheduler.optimizer is not optimizer:
-                raise ValueError(f"SequentialLR: scheduler {number} is of another optimizer")
+        _check_several("SequentialLR", schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 f"SequentialLR: {len(schedulers)} schedulers need {len(schedulers) - 1} milestones, got {len(milestones)}"
@@ -312,14 +325,7 @@ class ChainedScheduler(LRScheduler):
     """All of the schedulers at each step."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
-        if not schedulers:
-            raise ValueError("ChainedScheduler: expected at least one scheduler")
-        optimizer = optimizer or schedulers[0].optimizer
-        for number, scheduler in enumerate(schedulers):
-            if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError("ChainedScheduler: ReduceLROnPlateau needs a metric, which ChainedScheduler does not pass on")
-            if scheduler.optimizer is not optimizer:
-                raise ValueError(f"ChainedScheduler: scheduler {number} is of another optimizer")
+        optimizer = _check_several("ChainedScheduler", schedulers, optimizer)
         self.optimizer, self._schedulers = optimizer, list(schedulers)
         self._last_lr = self._rates()
 

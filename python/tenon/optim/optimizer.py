@@ -219,11 +219,16 @@ class Optimizer:
         theirs = state_dict["param_groups"]
         if [len(g["params"]) for g in theirs] != [len(g["params"]) for g in self.param_groups]:
             raise ValueError("load_state_dict: the parameter groups have other sizes than this optimizer's")
-        for group, saved in zip(self.param_groups, theirs):
+        for place, (group, saved) in enumerate(zip(self.param_groups, theirs)):
             absent = set(self.defaults) - set(saved) - _SWITCHES
             if absent:
                 names = ", ".join(sorted(absent))
                 raise ValueError(f"load_state_dict: the state of another optimizer: {who} needs the option {names}")
+            try:
+                # A state of another device may have another implementation.
+                self._check({**saved, **{name: group[name] for name in _SWITCHES & set(group)}})
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"load_state_dict: group {place} of the state: {error}") from None
             for p, number in zip(group["params"], saved["params"]):
                 for name, value in state_dict["state"].get(number, {}).items():
                     if self._STATE is not None and name not in self._STATE:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ... import _C
-from ...arguments import check_module as _check_module
+from ...arguments import check_module as _check_module, describe
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .fetch import Fetcher, make_fetcher
@@ -57,6 +57,10 @@ class DataLoader:
         in_order: bool = True,
     ) -> None:
         iterable = isinstance(dataset, IterableDataset)
+        if not iterable and not hasattr(dataset, "__getitem__"):
+            raise TypeError(
+                f"DataLoader: dataset must have __getitem__ and __len__, or be an IterableDataset, got {describe(dataset)}"
+            )
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
         _check_order(iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if batch_sampler is not None:

@@ -19,6 +19,40 @@ def test_data_shares_the_version_counter():
         y.sum().backward()
 
 
+def test_zero_to_the_power_of_zero_is_one():
+    zero = tenon.zeros(2, dtype=tenon.complex64)
+    for power in (zero**0, zero**0j, zero**zero, tenon.pow(0j, zero), zero ** tenon.zeros(2)):
+        assert power.tolist() == [1, 1]
+
+
+def test_an_index_has_one_ellipsis():
+    with pytest.raises(IndexError, match="only one Ellipsis"):
+        tenon.ones(2, 3)[..., ...]
+
+
+def test_a_size_has_no_bools():
+    with pytest.raises(TypeError, match="element 1 is bool"):
+        tenon.ones((2, True))
+
+
+def test_addcdiv_divides_integers():
+    one = tenon.tensor([1, 2])
+    assert tenon.addcdiv(tenon.ones(2), one, one * 2, value=3).tolist() == [2.5, 2.5]
+    with pytest.raises(TypeError, match="addcdiv: the operands are int64"):
+        tenon.addcdiv(one, one, one)
+
+
+def test_multinomial_draws_nothing_without_weight():
+    with pytest.raises(ValueError, match="2 samples without replacement need as many categories with a weight above 0, got 1"):
+        tenon.multinomial(tenon.tensor([1.0, 0.0]), 2)
+
+
+@pytest.mark.parametrize("seed", [1.5, 3.0, "3"])
+def test_a_seed_is_an_integer(seed):
+    with pytest.raises(TypeError, match="argument 'seed' must be an int"):
+        tenon.manual_seed(seed)
+
+
 def test_a_buffer_that_is_filled_in_clones():
     """The way round for programs that fill a buffer through `.data` while backward needs its parts, as torchdiffeq's solvers do."""
 

@@ -57,7 +57,7 @@ class _Replaced:
 
 
 @contextlib.contextmanager
-def replaced_builder(**functions: Callable[..., Any]) -> Iterator[None]:
+def _replaced_builder(**functions: Callable[..., Any]) -> Iterator[None]:
     """Graphs are built and run with these functions in place of the library's own of that name, while it is active."""
     global _builder
     library = _builder
@@ -66,7 +66,6 @@ def replaced_builder(**functions: Callable[..., Any]) -> Iterator[None]:
         yield
     finally:
         _builder = library
-
 
 
 class _Words(enum.Enum):

@@ -37,7 +37,7 @@ class Watch:
         self._builder = graph._builder
         self._make_handle = graph.Handle.__init__
         self._counts = {plan: plan.cache_info() for plan in every_plan}
-        self._replaced = graph.replaced_builder(
+        self._replaced = graph._replaced_builder(
             build_plans=self._building(self._builder.build_plans),
             build_plan=self._building(self._builder.build_plan),
             deserialize=self._building(self._builder.deserialize),

@@ -152,7 +152,7 @@ def _nothing_runs() -> AbstractContextManager[None]:
     def nothing(*_: Any) -> None:
         pass
 
-    return graph.replaced_builder(execute=nothing, execute_ptrs=nothing)
+    return graph._replaced_builder(execute=nothing, execute_ptrs=nothing)
 
 
 def _kernel_rungs(op: Any, arguments: Arguments) -> list[Rung]:

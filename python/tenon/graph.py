@@ -46,7 +46,7 @@ _builder, _devices = _C._builder, _C._devices
 
 
 class _Replaced:
-    """The library's functions, of which some are replaced."""
+    """The functions of the library and those that replace some of them."""
 
     def __init__(self, library: Any, functions: Mapping[str, Callable[..., Any]]) -> None:
         self._library = library

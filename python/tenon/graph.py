@@ -209,7 +209,7 @@ class Tensor:
         return self._set("data_type", data_type)
 
     def set_output(self, is_output: bool = True) -> Tensor:
-        """Somebody reads it: its address is passed to `execute`."""
+        """An output: its address is passed to `execute`."""
         return self._set("output", is_output)
 
     def set_is_virtual(self, is_virtual: bool = True) -> Tensor:

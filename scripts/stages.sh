@@ -2,7 +2,7 @@
 # keep later ones from running. The table in CONTRIBUTING.md says how many seconds each may take on two cores.
 # Sourced by bash, from the root, after common.sh.
 
-CORE_STAGES=(formatting install cpp python conformance_sample recorded_sample)
+CORE_STAGES=(formatting install cpp python samples)
 DEEP_STAGES=(conformance trees address thread fuzz recorded recorded_cut)
 
 # Samples follow the commit, so that a series of commits covers everything.
@@ -84,14 +84,21 @@ stage_install() {
 
 stage_cpp() { ctest --test-dir build/release --output-on-failure -j2 ${SELECT:+-R "$SELECT"}; }
 
-# Tests that build copies of the tree or run the kit on whole devices take minutes each.
-LONG_TESTS=(tests/integration tests/docs/conformance_test.py)
+# Tests that build copies of the tree, build devices outside of it or run the kit on whole devices take minutes each.
+LONG_TESTS=(tests/integration tests/devices/build_test.py tests/docs/conformance_test.py tests/docs/tutorial_device_test.py)
 
 stage_python() { pytest_twice release tests --ignore tests/conformance "${LONG_TESTS[@]/#/--ignore=}"; }
 
-stage_conformance_sample() { TENON_CONFORMANCE=sample:$COMMIT pytest_of release tests/conformance; }
-
-stage_recorded_sample() { scripts/test_recorded.sh --sample "$COMMIT_NUMBER"; }
+# Two samples that have one process each, at once: a tenth of conformance, and a tenth of all tests, recorded.
+stage_samples() {
+  local log=build/conformance_sample.log code=0 conformance
+  (TENON_CONFORMANCE=sample:$COMMIT pytest_of release tests/conformance) >"$log" 2>&1 &
+  conformance=$!
+  scripts/test_recorded.sh --sample "$COMMIT_NUMBER" || code=$?
+  wait "$conformance" || code=$?
+  tail -n 30 "$log"
+  return "$code"
+}
 
 # For work in progress: what the dev build has, without slow tests.
 stage_fast_build() { build dev; }

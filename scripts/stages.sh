@@ -87,7 +87,10 @@ stage_cpp() { ctest --test-dir build/release --output-on-failure -j2 ${SELECT:+-
 # Tests that build copies of the tree, build devices outside of it or run the kit on whole devices take minutes each.
 LONG_TESTS=(tests/integration tests/devices/build_test.py tests/docs/conformance_test.py tests/docs/tutorial_device_test.py)
 
-stage_python() { pytest_twice release tests --ignore tests/conformance "${LONG_TESTS[@]/#/--ignore=}"; }
+# Python tests but for long ones and conformance, of PRESET's build: python_tests PRESET OPTIONS.
+python_tests() { pytest_twice "$@" tests --ignore tests/conformance "${LONG_TESTS[@]/#/--ignore=}"; }
+
+stage_python() { python_tests release; }
 
 # Two samples that have one process each, at once: a tenth of conformance, and a tenth of all tests, recorded.
 stage_samples() {
@@ -103,7 +106,7 @@ stage_samples() {
 # For work in progress: what the dev build has, without slow tests.
 stage_fast_build() { build dev; }
 stage_fast_cpp() { ctest --test-dir build/dev --output-on-failure -j2; }
-stage_fast_python() { pytest_twice dev tests --fast --ignore tests/conformance; }
+stage_fast_python() { python_tests dev --fast; }
 stage_fast_conformance() { TENON_CONFORMANCE=sample:$COMMIT pytest_of dev tests/conformance; }
 
 stage_trees() { pytest_twice release "${LONG_TESTS[@]}"; }

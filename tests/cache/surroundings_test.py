@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+import tenon
+
 PROGRAM = """
 import tenon
 f = tenon.compile(lambda x: (x * 2.0 + 1.0).relu(), threshold=0)
@@ -115,14 +117,12 @@ def test_a_limit_on_the_size_of_files(tmp_path):
 
 
 def test_another_instruction_set_has_plans_of_its_own(tmp_path):
+    if tenon.cpu_target_name() == "SSE4":
+        pytest.skip("this machine or this build has no other than SSE4")
     for _ in range(2):
         run(TENON_CACHE=str(tmp_path))
     assert run(TENON_CACHE=str(tmp_path), TENON_CPU_TARGET="SSE4")[0] == f"2 planned, 0 tuned, 0 loaded; {NOT_FOUND}"
     ours, theirs = {}, {}
-    import tenon
-
-    if tenon.cpu_target_name() == "SSE4":
-        return
     assert len(plans_in(tmp_path)) == 4
     # Under each other's names they are refused, by that reason.
     files = plans_in(tmp_path)

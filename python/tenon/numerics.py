@@ -26,7 +26,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 def set_float32_matmul_precision(precision: str) -> None:
     """Allows products of float32 to be rounded to fewer digits on the way; none are. "highest", "high" or "medium"."""
     global _precision
-    if precision not in _PRECISIONS:
+    if not isinstance(precision, str) or precision not in _PRECISIONS:
         raise ValueError(f"set_float32_matmul_precision: expected one of {', '.join(_PRECISIONS)}, got {precision!r}")
     _precision = precision
 

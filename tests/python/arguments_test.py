@@ -118,6 +118,7 @@ def test_a_subclass_is_named_as_itself():
         (lambda: checkpoint(abs, context_fn=3), r"^checkpoint: context_fn must be callable, got 3 \(int\)$"),
         (lambda: checkpoint_sequential(0.5, 1, 1), r"^checkpoint_sequential: functions must be a Sequential or .*, got 0.5 \(float\)$"),
         (lambda: checkpoint_sequential([3], 1, 1), r"^checkpoint_sequential: functions must be callable, and one is 3 \(int\)$"),
+        (lambda: tenon.set_float32_matmul_precision(np.zeros(2, "i4,f8")), "^set_float32_matmul_precision: expected one of highest, high"),
     ],
 )
 def test_other_arguments_are_named(call, text):

@@ -104,22 +104,6 @@ class GradScaler:
         """Takes no notice of the state, as in PyTorch for a scaler that is disabled."""
 
 
-class GradScalerOfType(GradScaler):
-    """A GradScaler whose class names the type of its devices."""
-
-    _device_type: str
-
-    def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
-        super().__init__(self._device_type, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
-
-
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: _C.dtype | None = None) -> Any:
     """Decorates the forward of an autograd Function: the function itself, as outside of autocast in PyTorch."""
     if fwd is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from .. import _C, amp
 from ..absent import module_getattr
 
@@ -17,10 +19,10 @@ class autocast(amp.autocast):
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
 
-class GradScaler(amp.GradScalerOfType):
+class GradScaler(amp.GradScaler):
     """tenon.amp.GradScaler of the device type cpu."""
 
-    _device_type = "cpu"
+    __init__ = functools.partialmethod(amp.GradScaler.__init__, "cpu")
 
 
 if not TYPE_CHECKING:

@@ -19,10 +19,10 @@ class autocast(amp.autocast):
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
 
-class GradScaler(amp.GradScalerOfType):
+class GradScaler(amp.GradScaler):
     """tenon.amp.GradScaler of the device type cuda."""
 
-    _device_type = "cuda"
+    __init__ = functools.partialmethod(amp.GradScaler.__init__, "cuda")
 
 
 custom_fwd = functools.partial(amp.custom_fwd, device_type="cuda")

@@ -130,7 +130,6 @@ bool has_tensor(const Arguments& a) noexcept {
 PyObject* try_overloads(const Function& f, Arguments& a) {
   uint8_t* misfit = a.misfits;
   for (const Overload& o : f.overloads) {
-    a.failed = 0;
     if (PyObject* result = o.invoke(o, a); result != kNoMatch) [[likely]]
       return result;
     *misfit++ = a.failed;

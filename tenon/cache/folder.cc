@@ -32,7 +32,7 @@ constexpr size_t kDigits = 32;
 std::string file_of(const expr::Key& key) {
   return fmt::format("{:016x}{:016x}{}", key.high, key.low, kSuffix);
 }
-/// Whether `file_of` makes the name. All other files of the folder are somebody else's.
+/// Whether `file_of` makes the name. Other files of the folder belong to the user.
 bool is_value(std::string_view file) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   return file.size() == kDigits + kSuffix.size() && file.ends_with(kSuffix) &&

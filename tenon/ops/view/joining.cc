@@ -6,6 +6,7 @@
 #include "tenon/generated/view/shapes.h"
 #include "tenon/ops/copy/elements.h"
 #include "tenon/ops/copy/memory_format.h"
+#include "tenon/ops/view/check_defined.h"
 #include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
@@ -20,8 +21,7 @@ namespace shape {
 
 void cat(OutputSpecs& out, HeaderList tensors, int64_t dim) {
   TENON_CHECK(!tensors.empty(), Value, "cat: expected a non-empty list of tensors");
-  for (const HeaderRef t : tensors)
-    TENON_CHECK(t.defined(), Type, "cat: expected tensors, got an undefined one (None in Python)");
+  check_defined(tensors, "cat");
   HeaderRef first;
   DType dtype = tensors[0].dtype();
   for (const HeaderRef t : tensors) {
@@ -64,8 +64,7 @@ void cat(TensorList tensors, int64_t dim, Tensor& out) {
 
 Tensor stack(TensorList tensors, int64_t dim) {
   TENON_CHECK(!tensors.empty(), Value, "stack: expected a non-empty list of tensors");
-  for (const Tensor& t : tensors)
-    TENON_CHECK(t.defined(), Type, "stack: expected tensors, got an undefined one (None in Python)");
+  check_defined(tensors, "stack");
   const int64_t d = wrap_dim(dim, tensors[0].dim() + 1, "stack");
   std::vector<Tensor> wide;
   wide.reserve(tensors.size());

@@ -9,22 +9,16 @@
 #include "tenon/generated/view/functions.h"
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/copy/elements.h"
+#include "tenon/ops/view/check_defined.h"
 #include "tenon/ops/view/geometry.h"
 #include "tenon/ops/view/split.h"
 
 namespace tenon::ops {
 namespace {
 
-void check_all(TensorList tensors, const char* op) {
-  for (const Tensor& t : tensors) {
-    TENON_CHECK(t.defined(), Type,
-                fmt::format("{}: expected tensors, got an undefined one (None in Python)", op));
-  }
-}
-
 template <class F>
 std::vector<Tensor> each(TensorList tensors, const char* op, F&& f) {
-  check_all(tensors, op);
+  check_defined(tensors, op);
   std::vector<Tensor> out;
   out.reserve(tensors.size());
   for (const Tensor& t : tensors) out.push_back(f(t));
@@ -33,7 +27,7 @@ std::vector<Tensor> each(TensorList tensors, const char* op, F&& f) {
 
 std::vector<Tensor> some(TensorList tensors, const char* op) {
   TENON_CHECK(!tensors.empty(), Value, fmt::format("{}: expected a non-empty list of tensors", op));
-  check_all(tensors, op);
+  check_defined(tensors, op);
   return {tensors.begin(), tensors.end()};
 }
 
@@ -99,7 +93,7 @@ Tensor column_stack(TensorList tensors) {
 }
 
 std::vector<Tensor> broadcast_tensors(TensorList tensors) {
-  check_all(tensors, "broadcast_tensors");
+  check_defined(tensors, "broadcast_tensors");
   Dims shape;
   for (const Tensor& t : tensors) broadcast_to(shape, t.sizes(), "broadcast_tensors");
   return each(tensors, "broadcast_tensors", [&](const Tensor& t) { return t.expand(shape); });

@@ -5,6 +5,7 @@ needs more edits it and says why. `python tests/budgets_test.py` prints the tabl
 """
 
 import ast
+import functools
 import pathlib
 import re
 import subprocess
@@ -53,6 +54,7 @@ def room_of(name):
     return "/".join(parts[:2]) if parts[0] in ("tenon", "backends", "python") and len(parts) > 2 else parts[0]
 
 
+@functools.cache
 def measured():
     """{("file" | "function" | "folder" | "room", name): size}; of what is no room, only what is above its limit."""
     sizes, totals, folders = {}, Counter(), Counter()

@@ -86,7 +86,7 @@ PYTHON = [
     {"borders"},
     {"graph", "graphs", "warm_up", "compile_report", "plans", "pure_observer"},
     {"pure_optimizers"},
-    {"pure_reads", "plan_reads"},
+    {"pure_reads"},
     {"pure_messages"},
     {"pure", "cached_plans"},
     {"compile"},

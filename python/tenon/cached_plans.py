@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 from . import _C
 from .arguments import check_module as _check_module
 from .graph import Tensor, pygraph
-from .plan_reads import PlanReads
 
 __all__ = ["CacheInfo", "CachedPlan", "cached_plan"]
 
@@ -44,6 +43,7 @@ def cached_plan(
     function: Callable[..., Any] | None = None,
     *,
     name: str | None = None,
+    reads: str | tuple[str, ...] = (),
     maxsize: int = 256,
     io_data_type: _C.dtype | None = None,
     intermediate_data_type: _C.dtype | None = None,
@@ -56,9 +56,9 @@ def cached_plan(
     ints, bools, strings, dtypes and lists of ints, which the function gets as they are. It does not depend on the values of
     floats: they are inputs of the graph. At most `maxsize` plans are kept, those that were used last.
 
-    Globals and closures that the function reads are compared before each call, as are those that functions of its module read
-    which it names: numbers, texts and such by value, lists, dicts and sets by their items. Where one has changed, all plans are
-    forgotten. What the function changes itself, and attributes of objects, are not noticed: pass them as arguments.
+    What the function reads besides its arguments, such as globals, is not compared, unless `reads` names it: variables of the
+    closure or globals ("EPS"), or attributes of these ("config.scale"). Their values are then part of what the plan depends on:
+    numbers (also floats), strings, bools, None, dtypes and lists of ints.
 
     `name` is what messages say, the function's unless given.
 
@@ -83,9 +83,7 @@ def cached_plan(
                 given.append(value if number is None else Tensor(g, number).set_name(p.name))
             positional = [v for p, v in zip(parameters, given) if p.kind is not p.KEYWORD_ONLY]
             by_name = {p.name: v for p, v in zip(parameters, given) if p.kind is p.KEYWORD_ONLY}
-            before = PlanReads(function)
             results = function(g, *positional, **by_name)
-            plan._hold_while(PlanReads(function).that_stayed(before))
             listed = results if isinstance(results, (tuple, list)) else (results,)
             for result in listed:
                 if not isinstance(result, Tensor) or result._graph is not g:
@@ -98,6 +96,7 @@ def cached_plan(
             tuple(p.default for p in parameters),
             missing,
             build,
+            tuple(_place_of(function, read) for read in ((reads,) if isinstance(reads, str) else reads)),
             maxsize,
             io_data_type,
             intermediate_data_type,
@@ -112,6 +111,19 @@ def cached_plan(
         return plan
 
     return make if function is None else make(function)
+
+
+def _place_of(function: Callable[..., Any], read: str) -> tuple[str, Any, str | None, tuple[str, ...]]:
+    """Where a call finds what `read` names: its name, a cell or a dict, the key in the dict, names of attributes."""
+    if not isinstance(read, str) or not all(part.isidentifier() for part in read.split(".")):
+        raise TypeError(f"cached_plan: `reads` takes names such as 'EPS' or 'config.scale', not {read!r}")
+    function = inspect.unwrap(function)
+    function = getattr(function, "__func__", function)
+    name, *attributes = read.split(".")
+    variables = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    if name in variables:
+        return read, variables[name], None, tuple(attributes)
+    return read, function.__globals__, name, tuple(attributes)
 
 
 def _find(self: Any, *args: Any, **kwargs: Any) -> pygraph:

@@ -6,7 +6,9 @@ changed argument, the key lacks that property.
 
 from __future__ import annotations
 
+import inspect
 import math
+import types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _C
@@ -159,3 +161,35 @@ def _other_sizes(t: _C.Tensor) -> _C.Tensor | None:
 
 def _other_device(t: _C.Tensor) -> _C.Tensor | None:
     return _C._make_subclass(_OnAnotherDevice, t.detach(), False) if t.device.type == "cpu" else None
+
+
+def _names(code: types.CodeType) -> set[str]:
+    return set(code.co_names).union(*(_names(c) for c in code.co_consts if isinstance(c, types.CodeType)))
+
+
+def names_in(function: Any) -> set[str]:
+    """The names in the code of a function, and of the functions and methods of its object that it names and that are not Tenon's."""
+    function = inspect.unwrap(function)
+    owner = type(getattr(function, "__self__", None)).__mro__
+    found: set[str] = set()
+    seen: set[int] = set()
+    todo = [getattr(function, "__func__", function)]
+    while todo:
+        f = todo.pop()
+        if not isinstance(f, types.FunctionType) or id(f) in seen or (f.__module__ or "").partition(".")[0] == __package__:
+            continue
+        seen.add(id(f))
+        names = _names(f.__code__)
+        found |= names
+        todo += [f.__globals__[name] for name in names & f.__globals__.keys()]
+        for name in names:
+            for method in (cls.__dict__[name] for cls in owner if name in cls.__dict__):
+                todo.append(method)
+                if "super" not in getattr(getattr(method, "__code__", None), "co_names", ()):
+                    break  # it overrides those of the classes behind it
+        for cell in f.__closure__ or ():
+            try:
+                todo.append(cell.cell_contents)
+            except ValueError:
+                pass  # not set yet
+    return found

@@ -345,14 +345,10 @@ CachedPlan::Counts CachedPlan::counts() const {
   counts.size = plans_.size();
   return counts;
 }
-void CachedPlan::forget() {
+void CachedPlan::clear() {
   const std::lock_guard lock(mutex_);
   plans_.clear();
   latest_ = nullptr;
-}
-void CachedPlan::clear() {
-  forget();
-  const std::lock_guard lock(mutex_);
   counts_.hits = counts_.misses = 0;
 }
 

@@ -163,9 +163,7 @@ class CachedPlan {
     size_t capacity = 0, size = 0;
   };
   Counts counts() const;
-  /// Forgets all plans.
-  void forget();
-  /// And what was counted.
+  /// Forgets all plans, and what was counted.
   void clear();
   const std::string& name() const noexcept { return name_; }
 

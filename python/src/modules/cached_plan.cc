@@ -6,15 +6,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <list>
 #include <memory>
+#include <string>
 
 #include "python/src/call/parser.h"
 #include "python/src/call/python_value.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
 #include "python/src/modules/builder_graph.h"
-#include "python/src/pure/guards.h"
 #include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/core/error.h"
@@ -34,7 +35,7 @@ struct CachedPlanObject {
   PyObject* dict;
   PyObject* weak_references;
   builder::CachedPlan* plans;
-  pure::Guards* reads;  ///< What `build` has read beside arguments, for which the plans hold; or null.
+  PyObject* reads;  ///< What a plan depends on besides arguments: a tuple of (name, holder, key, attributes).
 };
 
 CachedPlanObject* as_cached(PyObject* o) { return reinterpret_cast<CachedPlanObject*>(o); }
@@ -42,17 +43,18 @@ CachedPlanObject* as_cached(PyObject* o) { return reinterpret_cast<CachedPlanObj
 constexpr size_t kMostParameters = 16;
 constexpr size_t kMostResults = 8;
 
-/// The arguments of a call: as objects, and as plans see them.
+/// The arguments of a call, and after them the values of `reads`: as objects, and as plans see them.
 struct Call {
-  size_t count = 0;
+  size_t count = 0, num_reads = 0;
   std::array<PyObject*, kMostParameters> objects;  // `count` of them are set
   std::array<PlanArgument, kMostParameters> arguments;
   std::array<int64_t, 16> ints;  // of lists that are arguments: most are short
   size_t num_ints = 0;
-  std::list<Dims> lists;  // the others
+  std::list<Dims> lists;         // the others
+  std::list<std::string> texts;  // of reads, whose objects may go
   PyObject* out = nullptr;
 
-  std::span<const PlanArgument> span() const { return {arguments.data(), count}; }
+  std::span<const PlanArgument> span() const { return {arguments.data(), count + num_reads}; }
 };
 
 /// The call that is being planned on this thread: what `build` is asked for takes its objects.
@@ -160,6 +162,55 @@ void take_argument(CachedPlanObject* self, Call& call, size_t i) {
     take_other(self, call, i);
 }
 
+/// The value of a global or of a closure's variable, or of an attribute of it. `key` is None for a variable.
+Ref read_value(PyObject* holder, PyObject* key, PyObject* attributes) {
+  Ref value = Ref::borrow(key == Py_None ? PyCell_GET(holder) : PyDict_GetItemWithError(holder, key));
+  for (Py_ssize_t i = 0; value && i < PyTuple_GET_SIZE(attributes); ++i)
+    value = Ref(checked(PyObject_GetAttr(value.get(), PyTuple_GET_ITEM(attributes, i))));
+  if (PyErr_Occurred()) throw PythonError();
+  return value;
+}
+
+/// `build` reads the value itself, so a float is part of the key: as a list of 1 and its bits, where the
+/// lists of ints begin with 0.
+PlanArgument take_read(CachedPlanObject* self, PyObject* o, PyObject* name, Call& call) {
+  if (o == Py_None) return {};
+  if (PyBool_Check(o)) return PlanArgument(o == Py_True);
+  int64_t whole = 0;
+  if (PyLong_Check(o) && parse_int(o, whole)) return PlanArgument(whole);
+  std::string_view text;
+  if (parse_text(o, text)) return PlanArgument(std::string_view(call.texts.emplace_back(text)));
+  if (const auto dtype = as_dtype(o)) return PlanArgument(*dtype);
+  Dims& list = call.lists.emplace_back();
+  Dims ints;
+  if (PyFloat_Check(o)) {
+    list.push_back(1);
+    list.push_back(std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(o)));
+  } else if ((PyTuple_Check(o) || PyList_Check(o)) && parse_ints(o, ints)) {
+    list.push_back(0);
+    for (const int64_t i : ints) list.push_back(i);
+  } else {
+    refuse(self, PyExc_TypeError,
+           "%S: `reads` names '%U', which is no number, str, bool, None, dtype or list of ints; name an "
+           "attribute of it, or pass it as an argument",
+           name);
+  }
+  return PlanArgument(IntArrayRef(list));
+}
+
+/// Adds the values of `reads` to what the plan depends on.
+void take_reads(CachedPlanObject* self, Call& call) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self->reads); ++i) {
+    PyObject* const read = PyTuple_GET_ITEM(self->reads, i);
+    PyObject* const name = PyTuple_GET_ITEM(read, 0);
+    const Ref value =
+        read_value(PyTuple_GET_ITEM(read, 1), PyTuple_GET_ITEM(read, 2), PyTuple_GET_ITEM(read, 3));
+    if (!value)
+      refuse(self, PyExc_NameError, "%S: `reads` names '%U', which is neither a global nor a variable", name);
+    call.arguments[call.count + call.num_reads++] = take_read(self, value.get(), name, call);
+  }
+}
+
 /// Writes the graph down, by Python's `build`.
 builder::PlanResults build(PyObject* function, const builder::PlanInputs& inputs, const Call& call) {
   const builder::Graph& graph = *inputs.graph();
@@ -187,10 +238,8 @@ std::shared_ptr<const BoundPlan> find(CachedPlanObject* self, PyObject* const* a
                                       PyObject* keywords, Call& call) {
   take_objects(self, args, n, keywords, call);
   for (size_t i = 0; i < call.count; ++i) take_argument(self, call, i);
-  if (self->reads && self->reads->broken()) [[unlikely]] {
-    self->plans->forget();
-    delete std::exchange(self->reads, nullptr);
-  }
+  call.num_reads = 0;
+  take_reads(self, call);
   struct Planned {
     const Call* before = std::exchange(planned_call, nullptr);
     ~Planned() { planned_call = before; }
@@ -278,16 +327,6 @@ PyObject* counts(PyObject* o, PyObject*) {
   });
 }
 
-/// _hold_while([comparison, ...]): plans are forgotten once one of them fails.
-PyObject* hold_while(PyObject* o, PyObject* comparisons) {
-  return guarded([&] {
-    TENON_CHECK(PyList_Check(comparisons), Type, "_hold_while() takes a list of comparisons");
-    auto reads = std::make_unique<pure::Guards>(comparisons);
-    delete std::exchange(as_cached(o)->reads, reads.release());
-    return Py_NewRef(Py_None);
-  });
-}
-
 PyObject* clear_plans(PyObject* o, PyObject*) {
   return guarded([&] {
     as_cached(o)->plans->clear();
@@ -295,18 +334,19 @@ PyObject* clear_plans(PyObject* o, PyObject*) {
   });
 }
 
-/// (name, names, defaults, missing, build, capacity, io type, intermediate type, compute type)
+/// (name, names, defaults, missing, build, reads, capacity, io type, intermediate type, compute type)
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   const char* name;
-  PyObject *names, *defaults, *missing, *function;
+  PyObject *names, *defaults, *missing, *function, *reads;
   Py_ssize_t capacity;
   std::array<PyObject*, 3> types;
-  if (!PyArg_ParseTuple(args, "sO!O!OOnOOO:CachedPlan", &name, &PyTuple_Type, &names, &PyTuple_Type,
-                        &defaults, &missing, &function, &capacity, &types[0], &types[1], &types[2]))
+  if (!PyArg_ParseTuple(args, "sO!O!OOO!nOOO:CachedPlan", &name, &PyTuple_Type, &names, &PyTuple_Type,
+                        &defaults, &missing, &function, &PyTuple_Type, &reads, &capacity, &types[0],
+                        &types[1], &types[2]))
     return nullptr;
   return guarded([&]() -> PyObject* {
-    TENON_CHECK(static_cast<size_t>(PyTuple_GET_SIZE(names)) <= kMostParameters, Value,
-                std::string(name) + ": a plan has at most 16 arguments");
+    TENON_CHECK(static_cast<size_t>(PyTuple_GET_SIZE(names) + PyTuple_GET_SIZE(reads)) <= kMostParameters,
+                Value, std::string(name) + ": a plan has at most 16 arguments and reads together");
     TENON_CHECK(capacity > 0, Value, "cached_plan: maxsize is at least 1");
     Ref object(checked(type->tp_alloc(type, 0)));
     auto* const self = as_cached(object.get());
@@ -315,6 +355,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     self->defaults = Py_NewRef(defaults);
     self->missing = Py_NewRef(missing);
     self->build = Py_NewRef(function);
+    self->reads = Py_NewRef(reads);
     const auto dtype = [&](size_t i) { return types[i] == Py_None ? std::nullopt : as_dtype(types[i]); };
     self->plans = new builder::CachedPlan(name,
                                           [self](builder::Graph&, const builder::PlanInputs& inputs) {
@@ -332,15 +373,16 @@ int traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(as_cached(o)->missing);
   Py_VISIT(as_cached(o)->build);
   Py_VISIT(as_cached(o)->dict);
+  Py_VISIT(as_cached(o)->reads);
   Py_VISIT(Py_TYPE(o));
-  return as_cached(o)->reads ? as_cached(o)->reads->traverse(visit, arg) : 0;
+  return 0;
 }
 int clear(PyObject* o) {
-  delete std::exchange(as_cached(o)->reads, nullptr);
   Py_CLEAR(as_cached(o)->names);
   Py_CLEAR(as_cached(o)->defaults);
   Py_CLEAR(as_cached(o)->missing);
   Py_CLEAR(as_cached(o)->build);
+  Py_CLEAR(as_cached(o)->reads);
   Py_CLEAR(as_cached(o)->dict);
   return 0;
 }
@@ -362,7 +404,6 @@ PyMethodDef g_methods[] = {
     fast_method("_find", &find_graph, "The graph whose plan runs such arguments, built if there is none."),
     fast_method("_until", &call_until, "A call up to a step: 0 look-up, 1 results, 2 addresses."),
     {"_counts", &counts, METH_NOARGS, "(hits, misses, capacity, size)"},
-    {"_hold_while", &hold_while, METH_O, "Plans are forgotten once one of these comparisons fails."},
     {"cache_clear", &clear_plans, METH_NOARGS, "Forgets all plans, and what was counted."},
     {}};
 PyMemberDef g_members[] = {

@@ -5,12 +5,14 @@
 #include <dlfcn.h>
 
 #include <random>
-#include <vector>
+#include <span>
 
 #include "backends/cpu/gemm/gemm.h"
+#include "tenon/core/storage.h"
 
 namespace {
 
+using tenon::Storage;
 using tenon::cpu::BatchedGemmArgs;
 using tenon::cpu::GemmArgs;
 
@@ -41,6 +43,12 @@ void openblas(const GemmArgs<T>& g) {
        static_cast<int>(g.c_row));
 }
 
+/// Operands are in memory as tensors have it: on huge pages if they are large.
+template <class T>
+T* values(const Storage& storage) {
+  return reinterpret_cast<T*>(storage.address());
+}
+
 /// Products of m, k, n, with A and B transposed or not, as the weight of a linear layer is, and so many of
 /// them.
 template <class T, bool kOpenBlas>
@@ -49,18 +57,19 @@ void product(benchmark::State& state) {
   std::mt19937 generator(1);
   std::uniform_real_distribution<T> uniform(-1, 1);
   const auto random = [&](int64_t size) {
-    std::vector<T> values(static_cast<size_t>(batch * size));
-    for (T& x : values) x = uniform(generator);
-    return values;
+    const auto count = static_cast<size_t>(batch * size);
+    Storage storage = Storage::allocate(count * sizeof(T));
+    for (T& x : std::span(values<T>(storage), count)) x = uniform(generator);
+    return storage;
   };
-  std::vector<T> a = random(m * k), b = random(k * n), c = random(m * n);
+  const Storage a = random(m * k), b = random(k * n), c = random(m * n);
   BatchedGemmArgs<T> all;
   all.batch = batch, all.a_batch = m * k, all.b_batch = k * n, all.c_batch = m * n;
   GemmArgs<T>& g = all.one;
   g.m = m, g.n = n, g.k = k;
-  g.a = a.data(), g.a_row = state.range(3) ? 1 : k, g.a_col = state.range(3) ? m : 1;
-  g.b = b.data(), g.b_row = state.range(4) ? 1 : n, g.b_col = state.range(4) ? k : 1;
-  g.c = c.data(), g.c_row = n, g.c_col = 1;
+  g.a = values<T>(a), g.a_row = state.range(3) ? 1 : k, g.a_col = state.range(3) ? m : 1;
+  g.b = values<T>(b), g.b_row = state.range(4) ? 1 : n, g.b_col = state.range(4) ? k : 1;
+  g.c = values<T>(c), g.c_row = n, g.c_col = 1;
   if (kOpenBlas && !find_openblas<T>()) return state.SkipWithError("no libopenblas.so.0");
   for (auto _ : state) {
     if (kOpenBlas) {

@@ -371,7 +371,7 @@ TYPED_TEST(Gemm, IsInterruptedBetweenBlocksOfRows) {
   using T = TypeParam;
   const int threads = num_threads();
   set_num_threads(1);
-  constexpr int64_t kRows = 1200, kInner = 64, kColumns = 130;
+  constexpr int64_t kRows = 3600, kInner = 64, kColumns = 130;
   Matrix<T> a(kRows, kInner, kInner, 1), b(kInner, kColumns, kColumns, 1), c(kRows, kColumns, kColumns, 1);
   a.fill([] { return T(1); }), b.fill([] { return T(1); }), c.fill([] { return T(7); });
   const auto product = [&] { gemm(args_of(a, b, c)); };

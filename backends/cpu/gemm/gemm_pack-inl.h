@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "backends/cpu/gemm/gemm_simd-inl.h"
 #include "hwy/highway.h"
@@ -73,13 +74,42 @@ HWY_NOINLINE void pack_b_panel(D d, T* to, size_t width, const T* b, ptrdiff_t b
   }
 }
 
+/// A block of B, k x columns, as panels of `width` columns that start `panel` elements apart. Several panels
+/// are packed at once, so that rows are read in runs of 2 KiB: one panel alone would read two lines of each
+/// row, and rows a power of two apart evict one another.
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void pack_b_block(D d, T* to, ptrdiff_t panel, size_t width, const T* b, ptrdiff_t b_row,
+                               ptrdiff_t b_col, int64_t k, size_t columns) {
+  constexpr size_t kRun = 2048 / sizeof(T);
+  const size_t lanes = hn::Lanes(d);
+  size_t j = 0;
+  while (b_col == 1 && j + width <= columns) {
+    const size_t panels = std::min(kRun, columns - j) / width;
+    for (int64_t p = 0; p < k; ++p) {
+      const T* from = b + p * b_row + j;
+      T* out = to + p * static_cast<ptrdiff_t>(width);
+      for (size_t i = 0; i < panels; ++i, from += width, out += panel) {
+        for (size_t l = 0; l < width; l += lanes) hn::StoreU(hn::LoadU(d, from + l), d, out + l);
+      }
+    }
+    j += panels * width;
+    to += static_cast<ptrdiff_t>(panels) * panel;
+  }
+  for (; j < columns; j += width, to += panel) {
+    pack_b_panel(d, to, width, b + static_cast<ptrdiff_t>(j) * b_col, b_row, b_col, k,
+                 std::min(width, columns - j));
+  }
+}
+
 /// `rows` rows of A in panels of kRows: for each k, the panel's elements side by side; missing rows are zero.
 template <size_t kRows, class T>
 HWY_NOINLINE void pack_a(T* to, const T* a, ptrdiff_t a_row, ptrdiff_t a_col, int64_t rows, int64_t k) {
   for (int64_t i = 0; i < rows; i += kRows) {
     const size_t here = static_cast<size_t>(std::min<int64_t>(kRows, rows - i));
     const T* from = a + i * a_row;
-    if (here == kRows) {
+    if (here == kRows && a_row == 1) {
+      for (int64_t p = 0; p < k; ++p, to += kRows) std::memcpy(to, from + p * a_col, kRows * sizeof(T));
+    } else if (here == kRows) {
       for (int64_t p = 0; p < k; ++p) {
         const T* at = from + p * a_col;
 #pragma GCC unroll 8

@@ -117,58 +117,80 @@ bool totals_fit_c(const GemmArgs<T>& g) {
   return g.beta == T(0) && g.c_col == 1;
 }
 
-/// Large products, blocked for the caches as Goto and van de Geijn (2008) describe: a panel of packed B stays
-/// in L1 while a packed block of A in L2 passes by it. Each pass over k is one block of the definition.
+/// A block of A and one of B, packed: `rows` x k and k x `columns`.
+template <class T>
+struct PackedBlocks {
+  const T* a;
+  const T* b;
+  ptrdiff_t panel;  ///< between the panels of B
+  int64_t rows, columns, k;
+};
+
+/// The tiles of one pair of blocks, `out` being that of its first element: a panel of B stays in L1 while the
+/// block of A passes by it.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void multiply_packed(D d, const PackedBlocks<T>& in, const TileOut<T>& out) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), width = static_cast<int64_t>(kTileVecs) * lanes;
+  for (int64_t j = 0; j < in.columns; j += width) {
+    const int64_t columns = std::min(width, in.columns - j), vecs = (columns + lanes - 1) / lanes;
+    const T* b = in.b + j / width * in.panel;
+    for (int64_t i = 0; i < in.rows; i += static_cast<int64_t>(kTileRows)) {
+      const int64_t rows = std::min(static_cast<int64_t>(kTileRows), in.rows - i);
+      TileOut<T> tile = out;
+      tile.c += i * out.c_row + j * out.c_col;
+      if (out.resume) tile.resume += i * out.resume_row + j;
+      find_tile<D>(static_cast<size_t>(rows), static_cast<size_t>(vecs), columns != vecs * lanes)(
+          d, in.k, {in.a + i * in.k, 1, kTileRows, b, width}, tile, static_cast<size_t>(columns));
+    }
+  }
+}
+
+/// Large products, blocked for the caches as Goto and van de Geijn (2008) describe. Each pass over k is one
+/// block of the definition.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void blocked(D d, const GemmArgs<T>& g) {
-  constexpr int64_t kBlockRows = 480 / sizeof(T) / kTileRows * kTileRows;
-  constexpr int64_t kBlockColumns = 2048;
+  // A block of A is 360 KiB and stays in L2, while B comes from L3: B comes once for each block of A.
+  constexpr int64_t kBlockRows = 1440 / sizeof(T) / kTileRows * kTileRows;
+  // Where a single block holds all rows of A, B is used once: in slices of 512 KiB, which stay in L2.
+  constexpr int64_t kBlockColumns = 2048, kSliceColumns = 2048 / sizeof(T);
+  // Panels a power of two apart would evict one another while several are packed at once.
+  constexpr int64_t kPanelGap = 128 / sizeof(T);
   const int64_t width = static_cast<int64_t>(kTileVecs * hn::Lanes(d));
-  // Totals between passes live in C where C may hold them, else in scratch memory.
-  const bool in_place = totals_fit_c(g);
-  const bool several = g.k > kGemmBlock;
-  const int64_t block_columns = several && !in_place ? 512 : kBlockColumns;
-  const int64_t most_columns = (std::min(g.n, block_columns) + width - 1) / width * width;
-  const int64_t most_k = std::min(g.k, kGemmBlock);
-  T* packed_b = static_cast<T*>(
-      gemm_scratch(GemmScratch::PackedB, static_cast<size_t>(most_columns * most_k) * sizeof(T)));
-  T* packed_a = static_cast<T*>(
-      gemm_scratch(GemmScratch::PackedA, static_cast<size_t>(kBlockRows * most_k) * sizeof(T)));
-  T* scratch = nullptr;
-  if (several && !in_place) {
-    scratch = static_cast<T*>(
-        gemm_scratch(GemmScratch::Totals, static_cast<size_t>(g.m * most_columns) * sizeof(T)));
-  }
+  // Totals between passes are kept in C where C may hold them, else in scratch memory.
+  const bool in_place = totals_fit_c(g), several = g.k > kGemmBlock, one_block = g.m <= kBlockRows;
+  const int64_t block_columns = std::min(g.n, several && !in_place ? 512 : kBlockColumns);
+  const int64_t slice_columns = one_block ? std::min(block_columns, kSliceColumns) : block_columns;
+  const int64_t most_k = std::min(g.k, kGemmBlock), panels = (slice_columns + width - 1) / width;
+  const auto scratch = [](GemmScratch slot, int64_t elements) {
+    return static_cast<T*>(gemm_scratch(slot, static_cast<size_t>(elements) * sizeof(T)));
+  };
+  T* packed_b = scratch(GemmScratch::PackedB, panels * (width * most_k + kPanelGap));
+  T* packed_a = scratch(GemmScratch::PackedA, kBlockRows * most_k);
+  T* totals = several && !in_place ? scratch(GemmScratch::Totals, g.m * block_columns) : nullptr;
   for (int64_t jc = 0; jc < g.n; jc += block_columns) {
-    const int64_t block_n = std::min(block_columns, g.n - jc);
+    const int64_t block_end = std::min(jc + block_columns, g.n);
     for (int64_t pc = 0; pc < g.k; pc += kGemmBlock) {
-      const int64_t block_k = std::min(kGemmBlock, g.k - pc);
-      for (int64_t j = 0; j < block_n; j += width) {
-        pack_b_panel(d, packed_b + j * block_k, static_cast<size_t>(width),
-                     g.b + pc * g.b_row + (jc + j) * g.b_col, g.b_row, g.b_col, block_k,
-                     static_cast<size_t>(std::min(width, block_n - j)));
-      }
-      for (int64_t ic = 0; ic < g.m; ic += kBlockRows) {
-        check_stop();
-        const int64_t block_m = std::min(kBlockRows, g.m - ic);
-        pack_a<kTileRows>(packed_a, g.a + ic * g.a_row + pc * g.a_col, g.a_row, g.a_col, block_m, block_k);
-        for (int64_t j = 0; j < block_n; j += width) {
-          const size_t columns = static_cast<size_t>(std::min(width, block_n - j));
-          const size_t vecs = (columns + hn::Lanes(d) - 1) / hn::Lanes(d);
-          for (int64_t i = 0; i < block_m; i += static_cast<int64_t>(kTileRows)) {
-            const size_t rows = static_cast<size_t>(std::min<int64_t>(kTileRows, block_m - i));
-            const TileIn<T> in{packed_a + i * block_k, 1, kTileRows, packed_b + j * block_k, width};
-            TileOut<T> out = final_output(g);
-            out.c += (ic + i) * g.c_row + (jc + j) * g.c_col;
-            T* totals = scratch ? scratch + (ic + i) * most_columns + j : out.c;
-            const ptrdiff_t totals_row = scratch ? most_columns : g.c_row;
-            if (pc > 0) out.resume = totals, out.resume_row = totals_row;
-            if (pc + block_k < g.k)
-              out.c = totals, out.c_row = totals_row, out.c_col = 1, out.alpha = 1, out.beta = 0;
-            find_tile<D>(rows, vecs,
-                         static_cast<int64_t>(columns) != static_cast<int64_t>(vecs * hn::Lanes(d)))(
-                d, block_k, in, out, columns);
+      const int64_t block_k = std::min(kGemmBlock, g.k - pc), panel = width * block_k + kPanelGap;
+      for (int64_t js = jc; js < block_end; js += slice_columns) {
+        const int64_t columns = std::min(slice_columns, block_end - js);
+        pack_b_block(d, packed_b, panel, static_cast<size_t>(width), g.b + pc * g.b_row + js * g.b_col,
+                     g.b_row, g.b_col, block_k, static_cast<size_t>(columns));
+        for (int64_t ic = 0; ic < g.m; ic += kBlockRows) {
+          check_stop();
+          const int64_t rows = std::min(kBlockRows, g.m - ic);
+          if (!one_block || js == jc) {
+            pack_a<kTileRows>(packed_a, g.a + ic * g.a_row + pc * g.a_col, g.a_row, g.a_col, rows, block_k);
           }
+          TileOut<T> out = final_output(g);
+          out.c += ic * g.c_row + js * g.c_col;
+          T* before = totals ? totals + ic * block_columns + (js - jc) : out.c;
+          const ptrdiff_t before_row = totals ? block_columns : g.c_row;
+          if (pc > 0) out.resume = before, out.resume_row = before_row;
+          if (pc + block_k < g.k) {
+            out.c = before, out.c_row = before_row, out.c_col = 1;
+            out.alpha = 1, out.beta = 0;
+          }
+          multiply_packed(d, {packed_a, packed_b, panel, rows, columns, block_k}, out);
         }
       }
     }

@@ -111,6 +111,13 @@ HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& ou
 #if TENON_MASKED_MEMORY
   const auto mask = hn::FirstN(d, tail);
 #endif
+  if (out.resume) {
+    // The totals so far are read at the end of the pass, where the sums would wait for them.
+    for (size_t i = 0; i < kRows; ++i) {
+      const T* before = out.resume + static_cast<ptrdiff_t>(i) * out.resume_row;
+      for (size_t v = 0; v < kVecs; ++v) __builtin_prefetch(before + v * lanes);
+    }
+  }
   HWY_ALIGN T total[kRows * kVecs * hn::MaxLanes(D())];
   for (int64_t start = 0; start < k; start += kGemmBlock) {
     check_stop_after(start);

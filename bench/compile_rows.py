@@ -13,6 +13,8 @@ CHAIN, NORM, SOFTMAX = "silu(x*a+b)*tanh(x)+b, 1M", "layer_norm written out, 102
 SMALL, MLP1, ADAM, MLP64 = "the chain of 16 elements", "MLP step, batch 1, SGD", "MLP step, batch 1, Adam", "MLP step, batch 64, SGD"
 BLOCK, CONV = "transformer block 1x32x64, fwd and bwd", "convnet step, batch 32"
 PRODUCT = "64x784x512 + bias + gelu + row sum"
+#: Not in BOUNDS: readme_chart.py draws these.
+WIDTHS = {width: f"MLP step of width {width}, batch 32, SGD" for width in (16, 32, 64, 128, 256, 512, 1024)}
 NEW, NEW_PRODUCT = "first call, 8 new pointwise operators", "first call, a product among them"
 EXAMPLES = {
     name: f"examples/{name}.py, a small step"
@@ -115,6 +117,7 @@ def _eager_names(t, compiled):
         ADAM: lambda: _step(t, compiled, _mlp(t), (randn(1, 64), t.tensor([3])), "Adam"),
         MLP64: lambda: _step(t, compiled, _mlp(t), (randn(64, 64), t.randint(0, 10, (64,))), "SGD"),
         BLOCK: lambda: _block(t, compiled),
+        **{row: functools.partial(_step_of_width, t, compiled, width) for width, row in WIDTHS.items()},
         CONV: lambda: _step(t, compiled, _convnet(t), (randn(32, 1, 8, 8), t.randint(0, 10, (32,))), "SGD"),
     }
 
@@ -137,9 +140,13 @@ def _programs():
     return programs
 
 
-def _mlp(t):
+def _mlp(t, inputs=64, width=128):
     nn = t.nn
-    return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
+    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
+
+
+def _step_of_width(t, compiled, width):
+    return _step(t, compiled, _mlp(t, width, width), (t.randn(32, width), t.randint(0, 10, (32,))), "SGD")
 
 
 def _convnet(t):
@@ -273,12 +280,12 @@ def _jax():
 
         return prepared
 
-    def trained(batch):
+    def trained(batch, inputs=64, width=128):
         def prepared():
-            sides = [64, 128, 128, 10]
+            sides = [inputs, width, width, 10]
             weights = [(randn(i, o) / math.sqrt(i), jnp.zeros(o)) for i, o in zip(sides, sides[1:])]
             state = [weights]
-            x, y, jitted = randn(batch, 64), jnp.arange(batch) % 10, jax.jit(step, donate_argnums=0)
+            x, y, jitted = randn(batch, inputs), jnp.arange(batch) % 10, jax.jit(step, donate_argnums=0)
 
             def run():
                 state[0] = jax.block_until_ready(jitted(state[0], x, y))
@@ -296,6 +303,7 @@ def _jax():
         PRODUCT: ready(lambda: (product, [randn(64, 784), randn(784, 512), randn(512)])),
         MLP1: trained(1),
         MLP64: trained(64),
+        **{row: trained(32, width, width) for width, row in WIDTHS.items()},
     }
 
 

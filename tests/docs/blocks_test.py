@@ -97,6 +97,13 @@ def what_info_prints(folder):
     holds(run(block("docs/install.md", "sh", "python -m tenon info")), block("docs/install.md", "text", "large matrix"))
 
 
+@checks("compile.md", "text", "1 plan, run once")
+def the_first_report(folder):
+    """What the page's first program prints."""
+    (folder / "gated.py").write_text(block("docs/compile.md", "python", "import tenon\nimport tenon.nn.functional as F\n\n@tenon.compile\ndef gated"))
+    holds(run(f"python {folder}/gated.py"), block("docs/compile.md", "text", "1 plan, run once"))
+
+
 def generated(entry, folder):
     """What the generator prints of one entry, which it differentiates and checks first: the file of operators."""
     (folder / "yaml").mkdir()

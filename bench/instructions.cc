@@ -169,7 +169,7 @@ struct Replayed {
   explicit Replayed(State& s) {
     record::Recorder& recorder = record::Recorder::current();
     const PhiloxState before = default_generator()->state();
-    record::SegmentCopy copy;
+    record::RecordedSegment copy;
     const uint64_t scope = recorder.begin(record::new_program(), {.threshold = 0, .trust_shared = true});
     recorder.capture(&copy);
     const Tensor result = chain(s);

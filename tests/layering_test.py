@@ -60,7 +60,7 @@ SUB_ROOMS = {
         "window",
         "fallback",
     ],
-    "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "pure", "modules"],
+    "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "replay", "modules"],
 }
 # What opgen prints belongs to the operators, save the declarations of Tensor's methods, which name types of core alone.
 GENERATED = "tenon/ops"
@@ -72,7 +72,7 @@ BELOW_OPGEN = {"tenon/abi", "tenon/core", "tenon/schema", "tenon/expr"}
 # before it; those of one row do not import each other.
 PYTHON = [
     {"_C"},
-    {"types", "guards", "callers", "arguments"},
+    {"types", "callers", "arguments"},
     {"instead", "version"},
     {"absent"},
     {"autograd"},
@@ -84,11 +84,8 @@ PYTHON = [
     {"library", "serialization", "utils", "nn", "optim"},
     {"einops_layers"},
     {"borders"},
-    {"graph", "graphs", "warm_up", "compile_report", "plans", "pure_observer"},
-    {"pure_optimizers"},
-    {"pure_reads"},
-    {"pure_messages"},
-    {"pure", "cached_plans"},
+    {"graph", "graphs", "warm_up", "compile_report", "plans", "_replay"},
+    {"cached_plans"},
     {"compile"},
     {"ops", "opcheck"},
     {"devices", "pytorch_dispatch"},
@@ -218,3 +215,11 @@ def test_the_modules_of_the_package_import_only_modules_below_them():
             if other != module and level[other] >= level[module]:
                 wrong.append(f"{file.relative_to(ROOT)} imports {other}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_only_compiled_functions_reach_replays():
+    """A replay has one door: the type of compiled functions in C++, tenon.compile in Python."""
+    inside = [file for file, target in includes("python/src") if target.startswith("python/src/replay/") and "/replay/" not in file]
+    assert set(inside) == {"python/src/modules/compiled_function.cc"}
+    outside = [f for f in (ROOT / "python" / "tenon").rglob("*.py") if "_replay" not in f.parts and "_replay" in imports(f)]
+    assert [f.name for f in outside] == ["compile.py"]

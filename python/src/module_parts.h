@@ -20,7 +20,6 @@ bool add_graphs(PyObject* module);             ///< Work that is captured and re
 bool add_builder(PyObject* module);            ///< Graphs that are written down, and their plans.
 bool add_cached_plan(PyObject* module);        ///< The type of plans that operators' authors cache.
 bool add_compiled_function(PyObject* module);  ///< Part of add_recording: the type of compiled functions.
-bool add_pure_capture(PyObject* module);       ///< Part of add_recording: calls that become replays.
 bool add_recording(PyObject* module);          ///< Programs that are recorded while they run.
 bool add_plans(PyObject* module);              ///< The plan cache on disk.
 bool add_optimizers(PyObject* module);         ///< The updates of tenon.optim.

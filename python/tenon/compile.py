@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
     from .compile_report import Report
-    from .pure import Program
+    from ._replay.program import Program
 
     P = ParamSpec("P")
     R = TypeVar("R", covariant=True)
@@ -58,7 +58,7 @@ _STEPWISE = {
 
 @overload
 def compile(
-    fn: Module, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False,
+    fn: Module, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, check: bool = False, tune: bool | float = False,
     fullgraph: bool = False, dynamic: bool | None = None, backend: str | None = None, mode: str | None = None,
     options: dict[str, Any] | None = None, disable: bool = False,
 ) -> CompiledModule: ...
@@ -66,7 +66,7 @@ def compile(
 
 @overload
 def compile(
-    fn: Callable[P, R], *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False,
+    fn: Callable[P, R], *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, check: bool = False, tune: bool | float = False,
     fullgraph: bool = False, dynamic: bool | None = None, backend: str | None = None, mode: str | None = None,
     options: dict[str, Any] | None = None, disable: bool = False,
 ) -> Compiled[P, R]: ...
@@ -74,14 +74,14 @@ def compile(
 
 @overload
 def compile(
-    fn: None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False,
+    fn: None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, check: bool = False, tune: bool | float = False,
     fullgraph: bool = False, dynamic: bool | None = None, backend: str | None = None, mode: str | None = None,
     options: dict[str, Any] | None = None, disable: bool = False,
 ) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
 
 
 def compile(
-    fn: Callable[..., Any] | None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False,
+    fn: Callable[..., Any] | None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, check: bool = False, tune: bool | float = False,
     fullgraph: bool = False, dynamic: bool | None = None, backend: str | None = None, mode: str | None = None,
     options: dict[str, Any] | None = None, disable: bool = False,
 ) -> Any:
@@ -96,9 +96,12 @@ def compile(
     threshold: operators on fewer elements run at once where nothing that they read is deferred; by default as measured.
     tune: times what may run each region when a program is planned, and keeps the fastest with the same bits: True for 200 ms of
         that at most, or a number of milliseconds. What it chose is kept with the plan, also on disk.
-    pure: replays what was recorded without running `fn`, where the arguments are like those of an earlier call and all that
-        the program can read is as it was then. A program that prints, reads a value or changes something that a replay would
-        not change is refused once, by a warning with the line, and recorded at every call.
+    pure: promises that `fn` depends on nothing but its arguments, the tensors and modules that it has captured, the optimizers that
+        it steps, and Tenon's modes. What it recorded is then replayed without running it, where all of these are like those of an
+        earlier call. A program that prints, reads a value or changes something else is refused once, by a warning with the line,
+        and recorded at every call.
+    check: keeps to the promise of `pure`: where a replay fits, the program runs, recorded, and raises RuntimeError with the line
+        that recorded something else than the replay has. For tests; TENON_REPLAY=check in the environment does it for all.
     fullgraph, dynamic, backend, mode, options: PyTorch's, which choose nothing here; each that asks for something says so once
         in the process, by a warning. Raises RuntimeError for a backend or a mode that PyTorch does not know.
     disable: returns `fn` itself.
@@ -106,12 +109,23 @@ def compile(
     Raises TypeError for what is no function, and for generator and coroutine functions, which return before they run.
     """
     own = _options("compile", shared, relaxed, threshold, tune)
+    replays = _replays(pure, check)
     _check_pytorch_options(fullgraph, dynamic, backend, mode, options)
     if disable:
         return fn if fn is not None else lambda fn: fn
     if fn is None:
-        return functools.partial(_compiled, options=own, pure=pure)
-    return _compiled(fn, options=own, pure=pure)
+        return functools.partial(_compiled, options=own, replays=replays)
+    return _compiled(fn, options=own, replays=replays)
+
+
+def _replays(pure, check):
+    """None, "replay" or "check", by the options of compile() and TENON_REPLAY."""
+    wanted = os.environ.get("TENON_REPLAY", "")
+    if wanted not in ("", "check"):
+        raise ValueError(f"compile: TENON_REPLAY must be 'check' or not set, got {wanted!r}")
+    if check and not pure:
+        raise ValueError("compile: check=True compares a program with its replays, which pure=True makes: give both")
+    return None if not pure else "check" if check or wanted else "replay"
 
 
 # Of PyTorch, whose names programs give.
@@ -175,22 +189,22 @@ def _find_onednn():
             ctypes.CDLL(path)
 
 
-def _compiled(fn, options, pure=False):
+def _compiled(fn, options, replays=None):
     _check(fn)
     if isinstance(fn, Module):
-        return CompiledModule(fn, options, pure)
+        return CompiledModule(fn, options, replays)
     program = _C._record_new_program()
-    observed = None
-    if pure:
-        from .pure import Program
+    capture = None
+    if replays:
+        from ._replay.program import Program
 
-        observed = Program(fn, program, options[2:], _end_after)
+        capture = Program(fn, program, options[2:], _end_after)
     # Opens a scope, calls `fn` and ends the scope: in C++, as a frame of Python costs as much as some small operators.
-    compiled = _C.CompiledFunction(fn, _end_after, program, *options, observed)
+    compiled = _C.CompiledFunction(fn, _end_after, program, *options, capture, replays == "check")
     functools.update_wrapper(compiled, fn)
-    if pure:
-        observed.compiled = weakref.ref(compiled)
-    compiled.explain = functools.partial(explain, program, observed)
+    if capture:
+        capture.compiled = weakref.ref(compiled)
+    compiled.explain = functools.partial(explain, program, capture)
     return compiled
 
 
@@ -228,10 +242,10 @@ def _check(fn):
 class CompiledModule(Module):
     """A module whose calls are recorded. Everything but its call is the inner module's, under the name PyTorch has for it."""
 
-    def __init__(self, module: Module, options: Any, pure: bool = False) -> None:
+    def __init__(self, module: Module, options: Any, replays: str | None = None) -> None:
         object.__setattr__(self, "_orig_mod", module)
-        object.__setattr__(self, "_options", (options, pure))
-        object.__setattr__(self, "forward", _compiled(module.__call__, options, pure))
+        object.__setattr__(self, "_options", (options, replays))
+        object.__setattr__(self, "forward", _compiled(module.__call__, options, replays))
 
     @property
     def training(self) -> bool:  # type: ignore[override]
@@ -325,8 +339,8 @@ class recording:
         return explain(_NO_PROGRAM)
 
 
-def explain(program: int, observed: Program | None = None) -> Report:
+def explain(program: int, replays: Program | None = None) -> Report:
     """The report of a compiled function; loads when first asked for."""
     from .compile_report import Report
 
-    return Report(_C._record_explain(program) + (observed.events() if observed else []))
+    return Report(_C._record_explain(program) + (replays.events() if replays else []))

@@ -28,7 +28,7 @@ std::shared_ptr<const Plan> Recorder::plan_for(const std::vector<bool>& wanted, 
   return planned->plan;
 }
 
-void Recorder::show(SegmentCopy& capture, const std::vector<bool>& wanted, const Cause& cause) const {
+void Recorder::show(RecordedSegment& capture, const std::vector<bool>& wanted, const Cause& cause) const {
   if (cause.why != kScopeEnd) capture.refuse(cause.why, cause.line);
   if (capture.is_refused()) return;
   capture.take(segment_, wanted,
@@ -139,9 +139,14 @@ bool Recorder::holds_now(const StorageImpl& storage) {
   return holds(storage);
 }
 
+void Recorder::refuse_capture(const char* why) {
+  if (capture_) capture_->refuse(why);
+}
+
 void Recorder::before_access(StorageImpl& storage) {
-  // Whoever asks for an address may write there: what was recorded to read it comes first.
+  // The caller may write at the address: what was recorded to read it comes first.
   if (holds_now(storage)) flush("the address of an input was asked for");
+  refuse_capture("a value was read");
 }
 
 void Recorder::after_fork() noexcept {

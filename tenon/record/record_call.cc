@@ -169,6 +169,8 @@ bool Recorder::record(const OperatorInfo& info, Stack& stack, size_t first, cons
 }
 
 void Recorder::append(TrieNode* node, SourceMark line) {
+  if (capture_) [[unlikely]]
+    line = capture_->line_of_program(line);
   ++counts_.recorded;
   segment_.calls.push_back({node, static_cast<uint32_t>(segment_.numbers.size()), line});
   segment_.numbers.insert(segment_.numbers.end(), numbers_.begin(), numbers_.end());

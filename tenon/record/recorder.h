@@ -20,7 +20,7 @@
 
 namespace tenon::record {
 
-class SegmentCopy;
+class RecordedSegment;
 
 struct Options {
   /// Calls on at most that many elements, none of them still to be computed, run at once; calls that do not
@@ -72,7 +72,9 @@ class Recorder final : public PendingWork {
   const Trie* trie(uint64_t program) const noexcept;
 
   /// `capture` gets what the open scope, an outermost one, records; null: nobody does any more.
-  void capture(SegmentCopy* capture) noexcept { capture_ = capture; }
+  void capture(RecordedSegment* capture) noexcept { capture_ = capture; }
+  /// Tells the capture, if there is one, why the program cannot run again as a segment.
+  void refuse_capture(const char* why);
 
   /// A call at the key Record.
   void call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
@@ -153,7 +155,7 @@ class Recorder final : public PendingWork {
   bool holds_now(const StorageImpl& storage);
   /// The segment's plan, which is made if there is none yet.
   std::shared_ptr<const Plan> plan_for(const std::vector<bool>& wanted, const Cause& cause);
-  void show(SegmentCopy& capture, const std::vector<bool>& wanted, const Cause& cause) const;
+  void show(RecordedSegment& capture, const std::vector<bool>& wanted, const Cause& cause) const;
   std::exception_ptr compute(Lock& lock, const Cause& cause);
   std::exception_ptr compute_own(const Cause& cause);
   void throw_late_error();
@@ -176,7 +178,7 @@ class Recorder final : public PendingWork {
   TrieNode* ended_at_ = nullptr;  // where the segment before it did; the root if it is the scope's first
   size_t input_bytes_ = 0;
   std::atomic<size_t> written_bytes_{0};  // by the segment's calls
-  SegmentCopy* capture_ = nullptr;
+  RecordedSegment* capture_ = nullptr;
   bool left_behind_ = false;  // by a fork of another thread
   bool running_ = false;
   std::exception_ptr late_error_;  // of a flush that another thread asked for

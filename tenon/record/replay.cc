@@ -1,24 +1,29 @@
 #include "tenon/record/replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <complex>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "tenon/core/stream.h"
 #include "tenon/record/recorder.h"
+#include "tenon/record/report.h"
 
 namespace tenon::record {
 
-void SegmentCopy::refuse(std::string why, SourceMark line) {
+void RecordedSegment::refuse(std::string why, SourceMark line) {
   if (is_refused()) return;
   reason_ = std::move(why);
-  line_ = line;
-  if (find_place_) place_ = find_place_();
+  line_ = line_of_program(line);
 }
 
-void SegmentCopy::take(const Segment& segment, const std::vector<bool>& wanted,
-                       std::shared_ptr<const Plan> plan, bool is_long) {
+void RecordedSegment::take(const Segment& segment, const std::vector<bool>& wanted,
+                           std::shared_ptr<const Plan> plan, bool is_long) {
   taken_ = true;
   is_long_ = is_long;
   calls_ = segment.calls;
@@ -57,11 +62,27 @@ bool drops_nothing(const BoundPlan& plan, const RecordedCall& call) {
   return chance >= 0 && plan.number(call.first_number + static_cast<uint32_t>(chance)).to_double() == 0;
 }
 
-std::vector<BoundPlan::Slot> slots_of(const SegmentCopy& capture, const std::vector<bool>& results) {
+bool same_bits(const Scalar& a, const Scalar& b) {
+  const auto bits = [](const Scalar& s) {
+    const std::complex<double> c = s.to_complex();
+    return std::tuple(s.kind(), s.to_int(), std::bit_cast<uint64_t>(c.real()),
+                      std::bit_cast<uint64_t>(c.imag()));
+  };
+  return bits(a) == bits(b);
+}
+
+std::string text_of(const Scalar& s) {
+  if (s.is_bool()) return s.to_bool() ? "True" : "False";
+  if (s.is_integral()) return fmt::format("{}", s.to_int());
+  const std::complex<double> c = s.to_complex();
+  return s.is_complex() ? fmt::format("({}{:+}j)", c.real(), c.imag()) : fmt::format("{:#}", c.real());
+}
+
+std::vector<BoundPlan::Slot> slots_of(const RecordedSegment& capture, const std::vector<bool>& results) {
   using enum BoundPlan::Slot::Kind;
   std::vector<BoundPlan::Slot> slots;
   for (size_t i = 0; i < results.size(); ++i) {
-    const SegmentCopy::Slot& slot = capture.slots()[i];
+    const RecordedSegment::Slot& slot = capture.slots()[i];
     slots.push_back({slot.is_input ? Input : results[i] ? Result : Inner, slot.nbytes, slot.begin});
   }
   return slots;
@@ -69,13 +90,15 @@ std::vector<BoundPlan::Slot> slots_of(const SegmentCopy& capture, const std::vec
 
 }  // namespace
 
-Replay::Replay(SegmentCopy& capture, const std::vector<bool>& results, PhiloxState before, PhiloxState after)
+Replay::Replay(RecordedSegment& capture, const std::vector<bool>& results, PhiloxState before,
+               PhiloxState after)
     : plan_(std::move(capture.plan_), std::move(capture.calls_), std::move(capture.numbers_),
             slots_of(capture, results)),
       is_long_(capture.is_long_),
       num_blocks_(after.offset - before.offset) {
   for (uint32_t i = 0; i < results.size(); ++i) {
-    const SegmentCopy::Slot& slot = capture.slots_[i];
+    const RecordedSegment::Slot& slot = capture.slots_[i];
+    wanted_.push_back(slot.is_wanted);
     if (results[i] && !slot.is_input) results_.push_back({i, slot.storage.version()});
   }
   for (const RecordedCall& call : plan_.calls()) {
@@ -104,6 +127,60 @@ std::optional<uint32_t> Replay::number_of(std::string_view op, uint32_t slot,
     found = call.first_number + static_cast<uint32_t>(number);
   }
   return found;
+}
+
+std::optional<Replay::Difference> Replay::difference(const Replay& now,
+                                                     std::span<const uint32_t> live) const {
+  const std::vector<RecordedCall>&then = plan_.calls(), &calls = now.plan_.calls();
+  const auto name = [](const RecordedCall& call) { return call.node->info->op.full_name(); };
+  for (size_t i = 0; i < calls.size() && i < then.size(); ++i) {
+    const TrieNode &a = *then[i].node, &b = *calls[i].node;
+    if (&a != &b) {
+      const std::string why = a.info == b.info ? record::difference(b, a) : "its replay has " + name(then[i]);
+      return Difference{fmt::format("it records {}: {}", name(calls[i]), why), calls[i].line};
+    }
+    uint32_t number = calls[i].first_number;
+    for (size_t k = 0; k < b.arguments.size(); ++k) {
+      if (b.arguments[k].kind != ArgumentSource::Kind::Number) continue;
+      const Scalar &was = plan_.number(number), &is = now.plan_.number(number);
+      const bool is_random = std::ranges::any_of(
+          random_, [&](const RandomNumber& r) { return number == r.seed || number == r.offset; });
+      if (!same_bits(was, is) && !is_random && std::ranges::find(live, number) == live.end())
+        return Difference{fmt::format("it records {} with {} for `{}`, and its replay has {}", name(calls[i]),
+                                      text_of(is), b.info->schema->arguments[k].name, text_of(was)),
+                          calls[i].line};
+      ++number;
+    }
+  }
+  if (calls.size() > then.size())
+    return Difference{fmt::format("it records {} as well", name(calls[then.size()])),
+                      calls[then.size()].line};
+  if (calls.size() < then.size())
+    return Difference{fmt::format("it does not record {}", name(then[calls.size()])), calls.back().line};
+  if (random_ != now.random_ || num_blocks_ != now.num_blocks_)
+    return Difference{"it draws other random numbers", calls.front().line};
+  return {};
+}
+
+std::optional<Replay::Difference> Replay::difference_in_results(const Replay& now) const {
+  for (uint32_t i = 0; i < wanted_.size(); ++i) {
+    if (wanted_[i] != now.wanted_[i])
+      return Difference{wanted_[i] ? "it no longer keeps a tensor that it computes"
+                                   : "it keeps a tensor that it computes and does not return",
+                        now.line_of(i)};
+  }
+  if (results_ != now.results_)
+    return Difference{"it writes a result another number of times", now.plan_.calls().front().line};
+  return {};
+}
+
+SourceMark Replay::line_of(uint32_t slot) const {
+  for (const RecordedCall& call : plan_.calls()) {
+    const auto is_slot = [&](const auto& tensor) { return tensor.slot == slot; };
+    if (std::ranges::any_of(call.node->operands, is_slot) || std::ranges::any_of(call.node->outputs, is_slot))
+      return call.line;
+  }
+  return {};
 }
 
 void Replay::run(std::span<Storage> storages) {

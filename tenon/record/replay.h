@@ -1,6 +1,6 @@
-// Replay: a recorded segment that runs again without the program that recorded it; SegmentCopy: what a
+// Replay: a recorded segment that runs again without the program that recorded it; RecordedSegment: what a
 // recorder keeps of a program for that. Used by compile(pure=True), which guards what the program depends on.
-// Knows nothing of where a replay's tensors come from.
+// Does not depend on where a replay's tensors come from.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class Recorder;
 
 /// Handed to Recorder::capture before a program runs. Afterwards it has the one segment that the program
 /// recorded, or says why there is none that could run without the program.
-class SegmentCopy {
+class RecordedSegment {
  public:
   struct Slot {
     Storage storage;  ///< Of inputs and of what is wanted.
@@ -29,9 +29,14 @@ class SegmentCopy {
     size_t begin = 0;  ///< SlotState's.
   };
 
-  /// Names the line of the program that is running, outside the binding's own code; called by `refuse`, with
-  /// the recorder's lock. Null while no program runs.
-  void set_place(std::string (*place)()) noexcept { find_place_ = place; }
+  /// Sets what notes the line of the program that is running, outside the binding's own code; `place` is
+  /// called with the recorder's lock. Null while no program runs.
+  void set_place(SourceMark (*place)()) noexcept { find_place_ = place; }
+  /// The line of the program that is running; `line` if it is not known.
+  SourceMark line_of_program(SourceMark line) const {
+    const SourceMark found = find_place_ ? find_place_() : SourceMark();
+    return found ? found : line;
+  }
   /// Notes why the program cannot run again as a segment. The first reason stays.
   void refuse(std::string why, SourceMark line = {});
   /// The segment as it is when its scope ends, before it is computed.
@@ -41,16 +46,14 @@ class SegmentCopy {
   bool is_refused() const noexcept { return !reason_.empty(); }
   const std::string& reason() const noexcept { return reason_; }
   SourceMark line() const noexcept { return line_; }
-  /// What `set_place`'s function said; may be empty.
-  const std::string& place() const noexcept { return place_; }
   bool is_taken() const noexcept { return taken_; }
   const std::vector<Slot>& slots() const noexcept { return slots_; }
 
  private:
   friend class Replay;
-  std::string reason_, place_;
+  std::string reason_;
   SourceMark line_;
-  std::string (*find_place_)() = nullptr;
+  SourceMark (*find_place_)() = nullptr;
   bool taken_ = false, is_long_ = false;
   std::vector<RecordedCall> calls_;
   std::vector<Scalar> numbers_;
@@ -64,7 +67,7 @@ class Replay {
   /// Takes the segment out of `capture`, which has one. `results` are the slots whose storages a run is to
   /// give. `before` is the state of the default generator when the program began; what random operators took
   /// from it, each run takes anew.
-  Replay(SegmentCopy& capture, const std::vector<bool>& results, PhiloxState before, PhiloxState after);
+  Replay(RecordedSegment& capture, const std::vector<bool>& results, PhiloxState before, PhiloxState after);
 
   size_t num_slots() const noexcept { return plan_.num_slots(); }
   /// A number of a call.
@@ -74,6 +77,18 @@ class Replay {
   /// The index of a number: `argument` of the one call of an operator called `op` ("add_") that writes a
   /// slot. None if there is no such call, or several.
   std::optional<uint32_t> number_of(std::string_view op, uint32_t slot, std::string_view argument) const;
+  /// What a later run of the program, which this replay fits, records in its place.
+  struct Difference {
+    std::string what;  ///< "it records ... "
+    SourceMark line;
+  };
+  /// The first difference in calls, storages and numbers. Both belong to one tree of the recorder, which has
+  /// forgotten nothing since. `live`: indices of numbers that may differ.
+  std::optional<Difference> difference(const Replay& now, std::span<const uint32_t> live) const;
+  /// The first difference in what the program keeps of the storages, and in the versions of results.
+  std::optional<Difference> difference_in_results(const Replay& now) const;
+  /// The line of the first call that uses a slot; empty if none does.
+  SourceMark line_of(uint32_t slot) const;
   /// Computes. `storages` has those of the inputs, which have their bytes, and gets those of the results.
   /// Throws the first error; what was written before stays written.
   void run(std::span<Storage> storages);
@@ -81,16 +96,19 @@ class Replay {
  private:
   struct RandomNumber {
     uint32_t seed, offset;  ///< Indices of numbers.
-    uint64_t position;      ///< Behind the offset at which the program began.
+    uint64_t position;      ///< From the offset at which the program began.
+    bool operator==(const RandomNumber&) const = default;
   };
 
   struct Result {
     uint32_t slot;
     uint64_t version;  ///< How often the program has written it.
+    bool operator==(const Result&) const = default;
   };
 
   BoundPlan plan_;
-  bool is_long_;  // as far as is known: until a run was short
+  bool is_long_;              // as far as is known: until a run was short
+  std::vector<bool> wanted_;  // slots that the program kept
   std::vector<Result> results_;
   std::vector<RandomNumber> random_;
   uint64_t num_blocks_ = 0;  // of the default generator, that a run takes

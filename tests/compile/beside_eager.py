@@ -10,6 +10,10 @@ import tenon
 WAYS = {"default": {}, "everything": {"threshold": 0}, "pure": {"pure": True}}
 
 
+#: Those that promise nothing of what a program reads besides its arguments.
+RECORDED = {way: options for way, options in WAYS.items() if "pure" not in options}
+
+
 def plain(fn=None, **_):
     """Stands for tenon.compile, with its ways to be called, and compiles nothing."""
     return fn if fn is not None else (lambda f: f)
@@ -133,12 +137,12 @@ def check(eager, compiled, way, more_in_errors):
     assert found is None, f"compiled ({way}), {found}"
 
 
-def alike(program, more_in_errors=False):
+def alike(program, more_in_errors=False, ways=WAYS):
     """Runs `program(compile)`, which makes all that it needs, with and without compiling; returns what eager did.
 
     more_in_errors: the error may name an operator that eager's was made of, and say where it was recorded."""
     eager = outcome(lambda: program(plain))
-    for way, options in WAYS.items():
+    for way, options in ways.items():
         check(eager, outcome(lambda: program(functools.partial(compile_with, options))), way, more_in_errors)
     return eager
 

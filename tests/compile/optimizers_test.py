@@ -111,7 +111,7 @@ def test_the_first_step_of_sgd_has_no_buffer():
         return losses, model, optimizer
 
     alike(program)
-    for run in (planned[6:12], planned[12:]):
+    for run in (planned[6:12], planned[12:18], planned[18:]):
         assert not any(run[2:]), run
 
 

@@ -161,64 +161,6 @@ def test_a_parameter_without_a_gradient_that_the_program_writes_itself():
     alike(program)
 
 
-def numbers_of(optimizer):
-    """The sum of all floats among the options, none of which it names."""
-    groups = [group for part in optimizer.state_dict().values() if isinstance(part, list) for group in part]
-    return sum(value for group in groups for value in group.values() if isinstance(value, float))
-
-
-@pytest.mark.parametrize("read", [lambda optimizer: len(repr(optimizer)), numbers_of])
-def test_a_rate_that_the_program_reads_by_the_optimizer_s_own_code(read):
-    def program(c):
-        w = nn.Parameter(tenon.ones(2))
-        optimizer = tenon.optim.SGD([w], lr=0.5)
-
-        def step(x):
-            optimizer.zero_grad()
-            (w * x).sum().backward()
-            optimizer.step()
-            return x * read(optimizer)
-
-        f, seen = c(step), []
-        for i in range(8):
-            optimizer.param_groups[0]["lr"] = 0.5 if i < 5 else 0.125
-            seen.append(f(tenon.ones(2)).tolist())
-        return seen
-
-    alike(program)
-
-
-@pytest.mark.parametrize("way", ["before", "after", "vars"])
-def test_a_rate_that_the_program_reads_without_a_name(way):
-    """By the dicts of an optimizer, which it has beside the optimizer itself, or by vars()."""
-
-    def program(c):
-        w = nn.Parameter(tenon.ones(2))
-        optimizer = tenon.optim.SGD([w], lr=0.5)
-        groups = optimizer.param_groups
-
-        def total():
-            found = vars(optimizer).values() if way == "vars" else [groups]
-            return sum(v for part in found if isinstance(part, list) for group in part for v in group.values() if isinstance(v, float))
-
-        def advance(x):
-            optimizer.zero_grad()
-            (w * x).sum().backward()
-            optimizer.step()
-
-        if way == "before":
-            f = c(lambda x: x * (total(), advance(x))[0])
-        else:
-            f = c(lambda x: x * (advance(x), total())[1])
-        seen = []
-        for i in range(8):
-            optimizer.param_groups[0]["lr"] = 0.5 if i < 5 else 0.125
-            seen.append(f(tenon.ones(2)).tolist())
-        return seen
-
-    alike(program)
-
-
 def test_two_steps_in_one_call():
     def program(c):
         w = nn.Parameter(tenon.ones(2))

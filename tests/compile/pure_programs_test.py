@@ -13,12 +13,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "programs"))
 from programs import PROGRAMS, run  # noqa: E402
 
 
+@pytest.mark.parametrize("check", [False, True], ids=["replayed", "checked"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
-def test_replayed_steps_give_the_same_bits(program):
+def test_replayed_steps_give_the_same_bits(program, check):
     made = []
 
     def compiled(step):
-        made.append(tenon.compile(step, pure=True))
+        made.append(tenon.compile(step, pure=True, check=check))
         return made[0]
 
     eager = run(program, tenon, steps=6)

@@ -105,6 +105,20 @@ PyCodeObject* current_code(PyThreadState* thread, int& offset) noexcept {
 #endif
 }
 
+/// The offset of the instruction that a frame is at.
+int instruction_of(PyFrameObject* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030B0000
+  return PyFrame_GetLasti(frame);
+#else
+  return frame->f_lasti * static_cast<int>(sizeof(_Py_CODEUNIT));
+#endif
+}
+
+SourceMark mark_of(PyCodeObject* code, int offset) noexcept {
+  const uint32_t number = number_of(code);
+  return {uint64_t{table()[number].generation} << 32 | (number + 1), offset};
+}
+
 thread_local constinit SourceMark g_released TENON_FAST_TLS;
 
 bool note(SourceMark& mark) noexcept {
@@ -123,8 +137,7 @@ bool note(SourceMark& mark) noexcept {
   int offset = 0;
   PyCodeObject* code = current_code(thread, offset);
   if (!code || offset < 0) return false;
-  const uint32_t number = number_of(code);
-  mark = {uint64_t{table()[number].generation} << 32 | (number + 1), offset};
+  mark = mark_of(code, offset);
   return true;
 }
 
@@ -160,25 +173,23 @@ void note_line_before_release() noexcept {
   g_released = mark;
 }
 
-std::string line_of_program() {
-  if (!holds_gil()) return "";
+SourceMark mark_of_program() noexcept {
+  if (g_extra < 0 || !holds_gil()) return {};
   PyThreadState* const thread = PyThreadState_Get();
   for (Ref frame(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(thread))); frame;) {
     auto* const at = reinterpret_cast<PyFrameObject*>(frame.get());
     const Ref globals(PyObject_GetAttrString(frame.get(), "f_globals"));
     PyObject* const module = globals ? PyDict_GetItemString(globals.get(), "__name__") : nullptr;
     const char* const text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+    PyErr_Clear();
     const std::string_view name = text ? text : "";
     if (name != "tenon" && !name.starts_with("tenon.")) {
       const Ref code(reinterpret_cast<PyObject*>(PyFrame_GetCode(at)));
-      const char* const file = PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(code.get())->co_filename);
-      PyErr_Clear();
-      return std::string(file ? file : "?") + ":" + std::to_string(PyFrame_GetLineNumber(at));
+      return mark_of(reinterpret_cast<PyCodeObject*>(code.get()), instruction_of(at));
     }
-    PyErr_Clear();
     frame = Ref(reinterpret_cast<PyObject*>(PyFrame_GetBack(at)));
   }
-  return "";
+  return {};
 }
 
 bool add_source_language(PyObject*) {

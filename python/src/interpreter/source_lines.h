@@ -2,18 +2,17 @@
 // interpreter lock.
 #pragma once
 
-#include <string>
-
 #include "python/src/interpreter/reference.h"
+#include "tenon/core/source_mark.h"
 
 namespace tenon::python {
 
 /// Makes source marks (core/source_mark.h) and warnings (core/warn.h) name lines of Python.
 bool add_source_language(PyObject* module);
 
-/// "model.py:12": the line of the innermost function of this thread that is not Tenon's own. Empty if there
-/// is none, and on a thread that does not hold the interpreter lock. Runs no Python.
-std::string line_of_program();
+/// The line of the innermost function of this thread that is not Tenon's own. Empty if there is none, and on
+/// a thread that does not hold the interpreter lock. Runs no Python.
+SourceMark mark_of_program() noexcept;
 
 /// Notes the line that is calling before the lock is released, so that error messages can name it.
 void note_line_before_release() noexcept;

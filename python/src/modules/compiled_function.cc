@@ -1,15 +1,16 @@
 // The type of compiled functions: what tenon.compile returns. A call opens a scope, calls the function, and
 // ends the scope; in C++, as a frame of Python around each call would cost as much as three small operators.
 // With pure=True, it first looks for a replay that fits.
-#include "python/src/modules/compiled_function.h"
-
 #include <structmember.h>
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <vector>
 
 #include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
+#include "python/src/replay/replay.h"
 #include "tenon/autograd/anomaly.h"
 #include "tenon/autograd/saved_hooks.h"
 #include "tenon/record/recorder.h"
@@ -23,8 +24,9 @@ using record::Recorder;
 struct Pure {
   static constexpr size_t kMaxReplays = 64;
 
-  Ref observe;  ///< Called as observe(args, kwargs) where no replay fits; null once it has given up.
-  std::vector<std::unique_ptr<pure::PureReplay>> replays;  ///< The latest first.
+  Ref capture;  ///< Called as capture(args, kwargs, checked); null once it has given up.
+  bool checks;  ///< The program runs where a replay fits, too, and has to record what the replay has.
+  std::vector<std::unique_ptr<replay::PureReplay>> replays;  ///< The latest first.
   uint64_t num_replayed = 0;
 };
 
@@ -52,17 +54,23 @@ void end_after_error(Compiled* self, uint64_t scope) {
   PyErr_Restore(type, value, traceback);
 }
 
-/// The function's result by a replay, or under observation. Null without an exception: neither is to be had.
+/// The function's result by a replay, or of a call that is captured. Null without an exception: neither is to
+/// be had.
 PyObject* call_pure(Pure& pure, PyObject* const* args, size_t n, PyObject* keywords) {
   if (Recorder::current().is_open()) return nullptr;             // part of another program
   if (autograd::is_anomaly_enabled()) return nullptr;            // which looks at what is computed
   if (autograd::detail::has_saved_tensor_hooks) return nullptr;  // which run Python for every saved tensor
-  for (size_t i = 0; i < pure.replays.size(); ++i) {
+  uint64_t fits = 0;                                             // the number of the replay to compare with
+  for (size_t i = 0; i < pure.replays.size() && fits == 0; ++i) {
     if (!pure.replays[i]->matches(args, n, keywords)) continue;
-    ++pure.num_replayed;
-    return checked(pure.replays[i]->run());
+    if (!pure.checks) {
+      ++pure.num_replayed;
+      return checked(pure.replays[i]->run());
+    }
+    pure.replays[i]->expect();
+    fits = pure.replays[i]->number();
   }
-  if (!pure.observe) return nullptr;
+  if (!pure.capture) return nullptr;
   const auto named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
   const Ref positional(checked(PyTuple_New(static_cast<Py_ssize_t>(n)))), by_name(checked(PyDict_New()));
   for (size_t i = 0; i < n; ++i)
@@ -71,8 +79,9 @@ PyObject* call_pure(Pure& pure, PyObject* const* args, size_t n, PyObject* keywo
     if (PyDict_SetItem(by_name.get(), PyTuple_GET_ITEM(keywords, i), args[n + static_cast<size_t>(i)]) < 0)
       throw PythonError();
   }
-  const Ref observe = pure.observe;
-  return checked(PyObject_CallFunctionObjArgs(observe.get(), positional.get(), by_name.get(), nullptr));
+  const Ref capture = pure.capture;
+  return checked(PyObject_CallFunction(capture.get(), "OOK", positional.get(), by_name.get(),
+                                       static_cast<unsigned long long>(fits)));
 }
 
 PyObject* call(PyObject* callable, PyObject* const* args, size_t nargs, PyObject* keywords) {
@@ -96,13 +105,13 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargs, PyObject
 }
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *function, *end_after, *observe = Py_None;
+  PyObject *function, *end_after, *capture = Py_None;
   unsigned long long program = 0;
   long long threshold = 0;
-  int trust_shared = 0, relaxed = 0;
+  int trust_shared = 0, relaxed = 0, checks = 0;
   double tune_ms = 0;
-  if (!PyArg_ParseTuple(args, "OOKLppd|O:CompiledFunction", &function, &end_after, &program, &threshold,
-                        &trust_shared, &relaxed, &tune_ms, &observe))
+  if (!PyArg_ParseTuple(args, "OOKLppd|Op:CompiledFunction", &function, &end_after, &program, &threshold,
+                        &trust_shared, &relaxed, &tune_ms, &capture, &checks))
     return nullptr;
   auto* const self = as_compiled(type->tp_alloc(type, 0));
   if (!self) return nullptr;
@@ -112,7 +121,8 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   self->program = program;
   self->options = {.trust_shared = trust_shared != 0, .relaxed = relaxed != 0, .tune_ms = tune_ms};
   if (threshold >= 0) self->options.threshold = threshold;
-  if (observe != Py_None) self->pure = new Pure{.observe = Ref::borrow(observe), .replays = {}};
+  if (capture != Py_None)
+    self->pure = new Pure{.capture = Ref::borrow(capture), .checks = checks != 0, .replays = {}};
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -122,7 +132,7 @@ int traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(as_compiled(o)->dict);
   Py_VISIT(Py_TYPE(o));
   if (const Pure* const pure = as_compiled(o)->pure) {
-    Py_VISIT(pure->observe.get());
+    Py_VISIT(pure->capture.get());
     for (const auto& replay : pure->replays) {
       if (const int stop = replay->traverse(visit, arg)) return stop;
     }
@@ -158,10 +168,48 @@ PyObject* show(PyObject* o) { return PyUnicode_FromFormat("<compiled %R>", as_co
 // Pickled as functions are, by its name.
 PyObject* reduce(PyObject* o, PyObject*) { return PyObject_GetAttrString(o, "__qualname__"); }
 
-/// Ends the observation: from now on calls that no replay fits are recorded.
-PyObject* stop_observing(PyObject* o, PyObject*) {
-  if (Pure* const pure = as_compiled(o)->pure) pure->observe = {};
+/// Captures no more: from now on calls that no replay fits are recorded.
+PyObject* stop_capturing(PyObject* o, PyObject*) {
+  if (Pure* const pure = as_compiled(o)->pure) pure->capture = {};
   return Py_NewRef(Py_None);
+}
+
+/// (capsule): the first replay that a call tries; the oldest goes where there are too many.
+PyObject* add_replay(PyObject* o, PyObject* capsule) {
+  return guarded([&] {
+    std::unique_ptr<replay::PureReplay> made = replay::take_replay(capsule);
+    Pure* const pure = as_compiled(o)->pure;
+    if (!pure) return Py_NewRef(Py_None);
+    if (pure->replays.size() >= Pure::kMaxReplays) {
+      const auto is_idle = [](const auto& other) { return !other->is_running(); };
+      const auto oldest = std::find_if(pure->replays.rbegin(), pure->replays.rend(), is_idle);
+      if (oldest != pure->replays.rend()) pure->replays.erase(std::next(oldest).base());
+    }
+    pure->replays.insert(pure->replays.begin(), std::move(made));
+    return Py_NewRef(Py_None);
+  });
+}
+
+/// (number, capsule): how a call that the replay of this number fits differs from it: what and the line. None
+/// if it does not, or if the replay is gone.
+PyObject* difference(PyObject* o, PyObject* args) {
+  unsigned long long number = 0;
+  PyObject* capsule;
+  if (!PyArg_ParseTuple(args, "KO", &number, &capsule)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const std::unique_ptr<replay::PureReplay> now = replay::take_replay(capsule);
+    Pure* const pure = as_compiled(o)->pure;
+    if (!pure) return Py_NewRef(Py_None);
+    const auto found =
+        std::ranges::find(pure->replays, number, [](const auto& one) { return one->number(); });
+    if (found == pure->replays.end()) return Py_NewRef(Py_None);
+    const replay::PureReplay::Difference differs = (*found)->difference(*now);
+    if (differs.what.empty()) {
+      ++pure->num_replayed;
+      return Py_NewRef(Py_None);
+    }
+    return Py_BuildValue("ss", differs.what.c_str(), differs.line.c_str());
+  });
 }
 
 /// The number of replays, and how often one ran.
@@ -178,17 +226,19 @@ PyObject* mismatch(PyObject* o, PyObject*) {
   return guarded([&]() -> PyObject* {
     const Pure* const pure = as_compiled(o)->pure;
     if (!pure || pure->replays.empty()) return Py_NewRef(Py_None);
-    const pure::PureReplay::Mismatch found = pure->replays.front()->mismatch();
+    const replay::PureReplay::Mismatch found = pure->replays.front()->mismatch();
     if (found.what.empty()) return Py_NewRef(Py_None);
-    const Ref now = found.guard ? pure::value_now(*found.guard) : Ref();
-    PyObject* const then = now ? found.guard->expected.get() : nullptr;
+    const Ref now = replay::value_now(found.guard);
+    PyObject* const then = now ? found.guard.entry->expected.get() : nullptr;
     return Py_BuildValue("snsOO", found.what.c_str(), static_cast<Py_ssize_t>(found.tensor),
                          found.was.c_str(), then ? now.get() : Py_Ellipsis, then ? then : Py_Ellipsis);
   });
 }
 
 PyMethodDef g_methods[] = {{"__reduce__", &reduce, METH_NOARGS, "The name that it is pickled by."},
-                           {"_stop_observing", &stop_observing, METH_NOARGS, nullptr},
+                           {"_stop_capturing", &stop_capturing, METH_NOARGS, nullptr},
+                           {"_add_replay", &add_replay, METH_O, nullptr},
+                           {"_difference", &difference, METH_VARARGS, nullptr},
                            {"_replays", &replays, METH_NOARGS, nullptr},
                            {"_mismatch", &mismatch, METH_NOARGS, nullptr},
                            {}};
@@ -217,20 +267,10 @@ PyType_Spec g_spec{"tenon._C.CompiledFunction", sizeof(Compiled), 0,
 
 }  // namespace
 
-void add_replay(PyObject* compiled, std::unique_ptr<pure::PureReplay> replay) {
-  Pure* const pure = as_compiled(compiled)->pure;
-  if (!pure) return;
-  if (pure->replays.size() >= Pure::kMaxReplays) {
-    const auto is_idle = [](const auto& other) { return !other->is_running(); };
-    const auto oldest = std::find_if(pure->replays.rbegin(), pure->replays.rend(), is_idle);
-    if (oldest != pure->replays.rend()) pure->replays.erase(std::next(oldest).base());
-  }
-  pure->replays.insert(pure->replays.begin(), std::move(replay));
-}
-
 bool add_compiled_function(PyObject* module) {
   PyObject* const type = PyType_FromSpec(&g_spec);
-  return type && PyModule_AddObject(module, "CompiledFunction", type) == 0;
+  return type && PyModule_AddObject(module, "CompiledFunction", type) == 0 &&
+         replay::add_replay_maker(module);
 }
 
 }  // namespace tenon::python

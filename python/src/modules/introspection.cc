@@ -19,6 +19,7 @@
 #include "tenon/core/strict.h"
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/iter/promotion.h"
+#include "tenon/record/recorder.h"
 
 namespace tenon::python {
 namespace {
@@ -277,6 +278,7 @@ PyObject* forget_fallbacks(PyObject*, PyObject*) {
 
 PyObject* seed(PyObject*, PyObject* o) {
   return guarded([&] {
+    record::Recorder::current().refuse_capture("it seeds the default generator");
     manual_seed(seed_argument(o));
     return wrap(default_generator());
   });

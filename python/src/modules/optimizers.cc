@@ -1,9 +1,9 @@
 // The updates of tenon.optim: one call for all parameters of a group, which calls the functions of the C++
 // optimizers.
+#include "python/src/call/optimizer_updates.h"
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/module_parts.h"
-#include "python/src/pure/optimizer_updates.h"
 #include "tenon/optim/adam.h"
 #include "tenon/optim/sgd.h"
 
@@ -87,7 +87,7 @@ int64_t total_elements(const std::vector<Tensor>& tensors) {
 
 /// Tells the capture of this call, if there is one, which parameters a step is about to update.
 void note_updates(PyObject* list, const std::vector<Tensor>& params) {
-  pure::OptimizerUpdates* const updates = pure::OptimizerUpdates::current;
+  OptimizerUpdates* const updates = OptimizerUpdates::current;
   if (!updates) return;
   for (size_t i = 0; i < params.size(); ++i) {
     if (params[i].grad().defined()) updates->add(list, i);

@@ -145,8 +145,7 @@ PyMethodDef g_functions[] = {
 }  // namespace
 
 bool add_recording(PyObject* module) {
-  return PyModule_AddFunctions(module, g_functions) == 0 && add_compiled_function(module) &&
-         add_pure_capture(module);
+  return PyModule_AddFunctions(module, g_functions) == 0 && add_compiled_function(module);
 }
 
 }  // namespace tenon::python

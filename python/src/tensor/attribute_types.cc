@@ -12,6 +12,7 @@
 #include "python/src/interpreter/errors.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/core/stream.h"
+#include "tenon/record/recorder.h"
 
 namespace tenon::python {
 namespace {
@@ -270,14 +271,20 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     return wrap(Generator(default_generator().initial_seed()));
   });
 }
+/// Of a program that is captured for a replay: its generator's state is no input of the replay.
+void note_state_in_python() {
+  record::Recorder::current().refuse_capture("it reads or sets the state of a generator");
+}
 PyObject* generator_seed(PyObject* o, PyObject* seed) {
   return guarded([&] {
+    note_state_in_python();
     generator_of_object(o).manual_seed(seed_argument(seed));
     return Py_NewRef(o);
   });
 }
 PyObject* generator_get_state(PyObject* o, PyObject*) {
   return guarded([&] {
+    note_state_in_python();
     const PhiloxState state = generator_of_object(o)->state();
     const uint64_t parts[2] = {state.seed, state.offset};
     Tensor bytes = make_empty({16}, DType::UInt8);
@@ -319,6 +326,7 @@ bool parse_state_part(const char* function, const char* name, PyObject* part, ui
 
 /// Takes a tensor, or a tuple of seed and offset.
 bool set_state(const char* function, Generator& generator, PyObject* value) {
+  note_state_in_python();
   PhiloxState state;
   if (is_tensor(value)) {
     if (!parse_state_bytes(function, tensor_of(value), state)) return false;
@@ -361,6 +369,7 @@ PyMethodDef g_generator_methods[] = {
      "Starts the stream of a seed from its beginning; returns self."},
     {"initial_seed",
      [](PyObject* o, PyObject*) {
+       note_state_in_python();
        return PyLong_FromUnsignedLongLong(generator_of_object(o).initial_seed());
      },
      METH_NOARGS,

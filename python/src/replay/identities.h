@@ -7,7 +7,7 @@
 
 #include "python/src/interpreter/reference.h"
 
-namespace tenon::python::pure {
+namespace tenon::python::replay {
 
 class Identities {
  public:
@@ -16,7 +16,6 @@ class Identities {
 
   /// Whether the objects of another call, as many, are the same among each other and among the captured.
   bool hold(std::span<PyObject* const> given) const noexcept;
-  int traverse(visitproc visit, void* arg) const;
 
  private:
   struct One {
@@ -24,9 +23,9 @@ class Identities {
     PyObject* captured;  ///< Null if it is none of these.
   };
   std::vector<One> given_;
-  std::vector<Ref> captured_;  ///< Sorted by their addresses.
+  std::vector<PyObject*> captured_;  ///< Sorted addresses; the objects may be gone.
 
   PyObject* find(PyObject* o) const noexcept;
 };
 
-}  // namespace tenon::python::pure
+}  // namespace tenon::python::replay

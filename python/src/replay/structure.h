@@ -7,7 +7,7 @@
 
 #include "python/src/interpreter/reference.h"
 
-namespace tenon::python::pure {
+namespace tenon::python::replay {
 
 struct Structure {
   enum class Kind : uint8_t {
@@ -16,10 +16,9 @@ struct Structure {
     Tuple,
     List,
     Dict,   ///< With `keys`, in this order.
-    Same,   ///< The same object.
     Given,  ///< Of a result: the container `number` among the arguments.
   };
-  static constexpr int kKinds = 7;
+  static constexpr int kKinds = 6;
 
   /// Takes (kind, number) for a tensor, (kind, object) for a constant, (kind, [items]), (kind, [items],
   /// [keys]), (kind, number) for a container that was given. `numbers` has other numbers for those of the
@@ -38,6 +37,8 @@ struct Structure {
   template <class Make>
   PyObject* build(const Call& call, Make&& make) const;
 
+  /// Whether another structure is the same. Constants that are objects are the same object.
+  bool operator==(const Structure& other) const noexcept;
   int traverse(visitproc visit, void* arg) const;
 
   Kind kind;
@@ -51,7 +52,7 @@ template <class Make>
 PyObject* Structure::build(const Call& call, Make&& make) const {
   if (kind == Kind::Tensor) return make(number);
   if (kind == Kind::Given) return Py_NewRef(call.containers[number]);
-  if (kind == Kind::Constant || kind == Kind::Same) return Py_NewRef(constant.get());
+  if (kind == Kind::Constant) return Py_NewRef(constant.get());
   const auto size = static_cast<Py_ssize_t>(items.size());
   Ref made(kind == Kind::Tuple ? PyTuple_New(size) : kind == Kind::List ? PyList_New(size) : PyDict_New());
   for (Py_ssize_t i = 0; made && i < size; ++i) {
@@ -68,4 +69,4 @@ PyObject* Structure::build(const Call& call, Make&& make) const {
   return made.release();
 }
 
-}  // namespace tenon::python::pure
+}  // namespace tenon::python::replay

@@ -9,7 +9,7 @@
 #include "tenon/optim/adam.h"
 #include "tenon/record/replay.h"
 
-namespace tenon::python::pure {
+namespace tenon::python::replay {
 
 class LiveNumbers {
  public:
@@ -22,6 +22,8 @@ class LiveNumbers {
   bool readable() const noexcept;
   /// Sets the numbers of the calls that are about to run.
   void update(record::Replay& replay) const;
+  /// The indices of the numbers that it sets.
+  std::vector<uint32_t> numbers() const;
   /// Counts the step.
   void count() const;
   int traverse(visitproc visit, void* arg) const;
@@ -36,4 +38,4 @@ class LiveNumbers {
   std::vector<Source> sources_;
 };
 
-}  // namespace tenon::python::pure
+}  // namespace tenon::python::replay

@@ -1,17 +1,18 @@
-#include "python/src/pure/noted_tensors.h"
+#include "python/src/replay/tensor_guards.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 
 #include "python/src/interpreter/errors.h"
-#include "python/src/pure/guards.h"
+#include "python/src/replay/guards.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/autograd.h"
 #include "tenon/record/recorder.h"
 
-namespace tenon::python::pure {
+namespace tenon::python::replay {
 namespace {
 
 bool has_hooks(const Tensor& t) {
@@ -38,6 +39,12 @@ bool has_same_items(PyObject* now, PyObject* expected) noexcept {
   return true;
 }
 
+bool has_same_bytes(const Storage& a, const Storage& b) {
+  return a->nbytes() == b->nbytes() &&
+         std::memcmp(reinterpret_cast<const void*>(a->address()), reinterpret_cast<const void*>(b->address()),
+                     a->nbytes()) == 0;
+}
+
 bool has_attributes(PyObject* o, PyObject* expected) noexcept {
   PyObject* const now = attributes_of(o);
   return now && expected ? has_same_items(now, expected) : now == expected;
@@ -50,7 +57,7 @@ bool is_plain(const Tensor& t) noexcept {
   return !o || (Py_IS_TYPE(o, &tensor_type) && !attributes_of(o));
 }
 
-Look::Look(const Tensor& t)
+HeaderSnapshot::HeaderSnapshot(const Tensor& t)
     : dtype(t.dtype()),
       keys(t.impl()->keys()),
       wrapped_number(t.impl()->is_wrapped_number()),
@@ -59,7 +66,7 @@ Look::Look(const Tensor& t)
       strides(t.strides().to_dims()),
       offset(t.storage_offset()) {}
 
-bool Look::fits(const Tensor& t) const noexcept {
+bool HeaderSnapshot::fits(const Tensor& t) const noexcept {
   const TensorImpl& impl = *t.impl();
   const size_t ndim = sizes.size();
   bool same = impl.keys() == keys && impl.dtype() == dtype && impl.offset() == offset &&
@@ -71,29 +78,30 @@ bool Look::fits(const Tensor& t) const noexcept {
   return same;
 }
 
-std::string describe(const Look& look) {
-  std::string text = fmt::format("{}[{}]", name(look.dtype), fmt::join(look.sizes, ", "));
-  if (look.strides != contiguous_strides(look.sizes))
-    text += fmt::format(" of strides [{}]", fmt::join(look.strides, ", "));
-  if (look.offset != 0) text += fmt::format(" at offset {}", look.offset);
-  if (look.inference) text += " made in inference mode";
-  if (look.keys.has(Functionality::Autograd)) text += " that requires grad";
+std::string describe(const HeaderSnapshot& header) {
+  std::string text = fmt::format("{}[{}]", name(header.dtype), fmt::join(header.sizes, ", "));
+  if (header.strides != contiguous_strides(header.sizes))
+    text += fmt::format(" of strides [{}]", fmt::join(header.strides, ", "));
+  if (header.offset != 0) text += fmt::format(" at offset {}", header.offset);
+  if (header.inference) text += " made in inference mode";
+  if (header.keys.has(Functionality::Autograd)) text += " that requires grad";
   return text;
 }
 
 Tensor NewTensor::make(const Storage& storage, IntrusivePtr<TensorImpl> base) const {
-  Tensor t(TensorImpl::make(storage, look.dtype, look.sizes, look.strides, look.offset, std::move(base)));
-  t.impl()->set_inference(look.inference);
+  Tensor t(
+      TensorImpl::make(storage, header.dtype, header.sizes, header.strides, header.offset, std::move(base)));
+  t.impl()->set_inference(header.inference);
   return t;
 }
 
-NotedTensors::NotedTensors(PyObject* objects, size_t num_arguments) : num_arguments_(num_arguments) {
+TensorGuards::TensorGuards(PyObject* objects, size_t num_arguments) : num_arguments_(num_arguments) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects); ++i) {
     PyObject* const object = PyList_GET_ITEM(objects, i);
     const Tensor& t = tensor_of(object);
     Noted noted{.object = Ref::borrow(object),
                 .type = Py_TYPE(object),
-                .look = Look(t),
+                .header = HeaderSnapshot(t),
                 .requires_grad = t.requires_grad(),
                 .attributes = {},
                 .storage = t.storage(),
@@ -108,40 +116,63 @@ NotedTensors::NotedTensors(PyObject* objects, size_t num_arguments) : num_argume
     }
     if (noted.grad_then.defined()) {
       noted.grad.emplace(noted.grad_then);
+      noted.grad_storage = noted.grad_then.storage();
       noted.grad_version = noted.grad_then.storage().version();
     }
     tensors_.push_back(std::move(noted));
   }
 }
 
-uint32_t NotedTensors::slot_of(const record::SegmentCopy& capture, const Storage& storage) const noexcept {
+void TensorGuards::watch() const noexcept {
+  for (const Noted& noted : tensors_) {
+    noted.storage->add_recorder();
+    if (noted.grad_storage) noted.grad_storage->add_recorder();
+  }
+}
+
+void TensorGuards::stop_watching() const noexcept {
+  for (const Noted& noted : tensors_) {
+    noted.storage->remove_recorder();
+    if (noted.grad_storage) noted.grad_storage->remove_recorder();
+  }
+}
+
+uint32_t TensorGuards::slot_of(const record::RecordedSegment& capture,
+                               const Storage& storage) const noexcept {
   const auto& slots = capture.slots();
-  const auto found = std::ranges::find(slots, storage, &record::SegmentCopy::Slot::storage);
+  const auto found = std::ranges::find(slots, storage, &record::RecordedSegment::Slot::storage);
   return found == slots.end() ? record::kNoSlot : static_cast<uint32_t>(found - slots.begin());
 }
 
-std::string NotedTensors::resolve(const record::SegmentCopy& capture) {
+std::string TensorGuards::resolve(const record::RecordedSegment& capture) {
   const auto& slots = capture.slots();
   std::vector<bool> known(slots.size());
   for (Noted& noted : tensors_) {
     const Tensor& t = tensor_of(noted.object.get());
-    const bool same = noted.look.fits(t) && t.storage() == noted.storage &&
+    const bool same = noted.header.fits(t) && t.storage() == noted.storage &&
                       t.requires_grad() == noted.requires_grad && t.grad_fn() == noted.grad_fn;
     if (!same) return "it changes a tensor's shape, memory or history";
-    if (noted.grad_fn) return "a tensor that it uses has history: detach() it";
-    if (noted.requires_grad && has_hooks(t)) return "a tensor has hooks of its gradient, which run Python";
+    const Tensor now = t.is_leaf() ? t.grad() : Tensor();
+    noted.slot = slot_of(capture, noted.storage);
+    if (noted.grad_then.defined()) noted.grad_slot = slot_of(capture, noted.grad_then.storage());
+    // Gradients of parameters are what steps go by, whether or not this call used them.
+    noted.is_used = static_cast<size_t>(&noted - tensors_.data()) < num_arguments_ ||
+                    noted.slot != record::kNoSlot || noted.grad_slot != record::kNoSlot ||
+                    !now.is_same(noted.grad_then) ||
+                    (t.is_leaf() && (noted.requires_grad || noted.type != &tensor_type));
     if (!has_attributes(noted.object.get(), noted.attributes.get()))
       return "it sets an attribute of a tensor";
-    noted.slot = slot_of(capture, noted.storage);
+    if (!noted.is_used) continue;
+    if (noted.grad_fn) return "a tensor that it uses has history: detach() it";
+    if (noted.requires_grad && has_hooks(t)) return "a tensor has hooks of its gradient, which run Python";
     if (noted.slot != record::kNoSlot) known[noted.slot] = true;
     if (noted.grad_then.defined()) {
-      noted.grad_slot = slot_of(capture, noted.grad_then.storage());
       if (noted.grad_slot != record::kNoSlot) known[noted.grad_slot] = true;
       if (!noted.grad->fits(noted.grad_then)) return "it changes the shape of a gradient";
       if (!is_plain(noted.grad_then)) return "a gradient has attributes";
     }
-    const Tensor now = t.is_leaf() ? t.grad() : Tensor();
     if (now.is_same(noted.grad_then)) continue;
+    noted.changes_grad = true;
     changing_gradients_.push_back(static_cast<size_t>(&noted - tensors_.data()));
     if (!now.defined()) continue;
     if (now.requires_grad()) return "a gradient has history";
@@ -155,9 +186,9 @@ std::string NotedTensors::resolve(const record::SegmentCopy& capture) {
     if (!slots[i].is_input) continue;
     Input input{.slot = i, .is_written = slots[i].is_written, .constant = {}};
     if (!known[i]) {
-      // Nobody but the capture holds it: a tensor that the program makes of numbers, such as a scale.
+      // Only the capture holds it: a tensor that the program makes of numbers, such as a scale.
       if (slots[i].is_written || slots[i].storage.use_count() > 1)
-        return "it uses a tensor that is neither an argument nor found by a name";
+        return "it uses a tensor that is neither an argument nor found by a name: pass it as an argument";
       input.constant = slots[i].storage;
     }
     inputs_.push_back(std::move(input));
@@ -172,21 +203,23 @@ std::string NotedTensors::resolve(const record::SegmentCopy& capture) {
   return {};
 }
 
-size_t NotedTensors::find(const Tensor& t) const noexcept {
+size_t TensorGuards::find(const Tensor& t) noexcept {
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensor_of(tensors_[i].object.get()).is_same(t)) return i;
+    if (!tensor_of(tensors_[i].object.get()).is_same(t)) continue;
+    tensors_[i].is_used = true;
+    return i;
   }
   return SIZE_MAX;
 }
 
-size_t NotedTensors::num_with_gradient(const Tensor& grad) const {
+size_t TensorGuards::num_with_gradient(const Tensor& grad) const {
   return static_cast<size_t>(std::ranges::count_if(tensors_, [&](const Noted& noted) {
     const Tensor& t = tensor_of(noted.object.get());
     return noted.grad_then.is_same(grad) || (t.is_leaf() && t.grad().is_same(grad));
   }));
 }
 
-size_t NotedTensors::find_gradient(const Tensor& t) const {
+size_t TensorGuards::find_gradient(const Tensor& t) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& noted = tensor_of(tensors_[i].object.get());
     if (noted.is_leaf() && noted.grad().is_same(t)) return i;
@@ -194,7 +227,7 @@ size_t NotedTensors::find_gradient(const Tensor& t) const {
   return SIZE_MAX;
 }
 
-const char* NotedTensors::bind_slot(uint32_t slot, const Storage& storage,
+const char* TensorGuards::bind_slot(uint32_t slot, const Storage& storage,
                                     std::vector<Storage>& storages) const noexcept {
   if (slot == record::kNoSlot) return nullptr;
   if (!storages[slot]) {
@@ -204,7 +237,7 @@ const char* NotedTensors::bind_slot(uint32_t slot, const Storage& storage,
   return storages[slot] == storage ? nullptr : "shared memory with another tensor";
 }
 
-const char* NotedTensors::bind_history(const Noted& noted, const Tensor& t,
+const char* TensorGuards::bind_history(const Noted& noted, const Tensor& t,
                                        std::vector<Storage>& storages) const {
   if (t.requires_grad() != noted.requires_grad) return "differed in requires_grad";
   if (t.grad_fn()) return "had no history";
@@ -216,15 +249,16 @@ const char* NotedTensors::bind_history(const Noted& noted, const Tensor& t,
   return bind_slot(noted.grad_slot, grad.storage(), storages);
 }
 
-const char* NotedTensors::bind(PyObject* const* arguments, std::vector<Storage>& storages,
+const char* TensorGuards::bind(PyObject* const* arguments, std::vector<Storage>& storages,
                                size_t& which) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Noted& noted = tensors_[i];
+    if (!noted.is_used) continue;
     which = i;
     PyObject* const object = i < num_arguments_ ? arguments[i] : noted.object.get();
     if (Py_TYPE(object) != noted.type) return "was of another class";
     const Tensor& t = tensor_of(object);
-    if (!noted.look.fits(t)) return kOtherLook;
+    if (!noted.header.fits(t)) return kOtherHeader;
     if (const char* why = bind_slot(noted.slot, t.storage(), storages)) return why;
     if (!has_attributes(object, noted.attributes.get())) return "had other attributes";
     const bool is_unknown_to_autograd = !t.impl()->autograd_meta() && !t.impl()->base();
@@ -248,7 +282,40 @@ const char* NotedTensors::bind(PyObject* const* arguments, std::vector<Storage>&
   return nullptr;
 }
 
-void NotedTensors::prepare(const std::vector<Storage>& storages) const {
+std::string TensorGuards::difference(const TensorGuards& now, uint32_t& slot) const {
+  slot = record::kNoSlot;
+  const auto used = [](const TensorGuards& guards) {
+    std::vector<const Noted*> all;
+    for (const Noted& noted : guards.tensors_) {
+      if (noted.is_used) all.push_back(&noted);
+    }
+    return all;
+  };
+  const std::vector<const Noted*> ours = used(*this), theirs = used(now);
+  if (ours.size() != theirs.size()) return "it uses other tensors";
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const Noted &a = *ours[i], &b = *theirs[i];
+    slot = b.slot;
+    if (a.object.get() != b.object.get() || a.slot != b.slot) return "it uses another tensor";
+    const auto same = [](const auto& x, const auto& y) {
+      return x.has_value() == y.has_value() && (!x || (x->slot == y->slot && x->header == y->header));
+    };
+    if (a.grad_slot != b.grad_slot || a.changes_grad != b.changes_grad || !same(a.new_grad, b.new_grad))
+      return "it leaves another gradient";
+  }
+  if (inputs_.size() != now.inputs_.size()) return "it uses other tensors";
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Input &a = inputs_[i], &b = now.inputs_[i];
+    slot = b.slot;
+    if (a.slot != b.slot || !a.constant != !b.constant) return "it uses another tensor";
+    if (a.is_written != b.is_written || a.writes != b.writes)
+      return "it writes a tensor another number of times";
+    if (a.constant && !has_same_bytes(a.constant, b.constant)) return "it makes a tensor of other numbers";
+  }
+  return {};
+}
+
+void TensorGuards::prepare(const std::vector<Storage>& storages) const {
   for (const Input& input : inputs_) {
     StorageImpl& storage = *storages[input.slot];
     if (storage.is_recorded()) [[unlikely]] {
@@ -259,7 +326,7 @@ void NotedTensors::prepare(const std::vector<Storage>& storages) const {
   }
 }
 
-void NotedTensors::set_gradients(PyObject* const* arguments, const std::vector<Storage>& storages) const {
+void TensorGuards::set_gradients(PyObject* const* arguments, const std::vector<Storage>& storages) const {
   for (const size_t i : changing_gradients_) {
     const Noted& noted = tensors_[i];
     Tensor& t = tensor_of(i < num_arguments_ ? arguments[i] : noted.object.get());
@@ -267,21 +334,22 @@ void NotedTensors::set_gradients(PyObject* const* arguments, const std::vector<S
   }
 }
 
-void NotedTensors::add_gradients(std::vector<bool>& slots) const {
+void TensorGuards::add_gradients(std::vector<bool>& slots) const {
   for (const Noted& noted : tensors_) {
     if (noted.new_grad) slots[noted.new_grad->slot] = true;
   }
 }
 
-void NotedTensors::forget_arguments() noexcept {
+void TensorGuards::forget_arguments() noexcept {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     tensors_[i].storage = {};
     tensors_[i].grad_then = {};
-    if (i < num_arguments_) tensors_[i].object = {};
+    tensors_[i].grad_storage = {};
+    if (i < num_arguments_ || !tensors_[i].is_used) tensors_[i].object = {};
   }
 }
 
-int NotedTensors::traverse(visitproc visit, void* arg) const {
+int TensorGuards::traverse(visitproc visit, void* arg) const {
   for (const Noted& noted : tensors_) {
     Py_VISIT(noted.object.get());
     Py_VISIT(noted.attributes.get());
@@ -289,4 +357,4 @@ int NotedTensors::traverse(visitproc visit, void* arg) const {
   return 0;
 }
 
-}  // namespace tenon::python::pure
+}  // namespace tenon::python::replay

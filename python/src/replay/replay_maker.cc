@@ -1,20 +1,18 @@
-// The type _C._PureCapture: one call of a program under observation, which becomes a replay of its compiled
-// function. Used by python/tenon/pure.py.
+// The type _C._ReplayMaker: one call of a program that is captured, which becomes a replay. Used by
+// python/tenon/_replay/program.py.
 #include <fmt/format.h>
 
 #include <new>
 
+#include "python/src/call/optimizer_updates.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/source_lines.h"
-#include "python/src/module_parts.h"
-#include "python/src/modules/compiled_function.h"
-#include "python/src/pure/optimizer_updates.h"
-#include "python/src/pure/replay.h"
+#include "python/src/replay/replay.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/autograd.h"
 #include "tenon/core/error.h"
 
-namespace tenon::python {
+namespace tenon::python::replay {
 namespace {
 
 using record::Recorder;
@@ -50,11 +48,12 @@ struct State {
   uint64_t program;
   bool relaxed;
   double tune_ms;
-  pure::NotedTensors tensors;
-  pure::Modes modes = pure::Modes::now();
+  TensorGuards tensors;
+  Modes modes = Modes::now();
   PhiloxState before = default_generator()->state(), after = {};
-  record::SegmentCopy capture;
-  pure::OptimizerUpdates updates;
+  record::RecordedSegment capture;
+  uint64_t num_cleared = 0;  // how often the recorder had forgotten what it knows of the program
+  OptimizerUpdates updates;
 };
 
 struct CaptureObject {
@@ -94,12 +93,14 @@ int traverse(PyObject* o, visitproc visit, void* arg) {
 PyObject* begin(PyObject* self, PyObject*) {
   return guarded([&] {
     State& s = state_of(self);
-    // Whoever runs the program writes to shared memory only by its operators: guards know no arrays.
+    // That the program writes to shared memory by its operators alone is part of its promise.
     const uint64_t scope = Recorder::current().begin(
         s.program, {.threshold = 0, .trust_shared = true, .relaxed = s.relaxed, .tune_ms = s.tune_ms});
-    s.capture.set_place(&line_of_program);
+    s.num_cleared = Recorder::current().trie(s.program)->num_cleared();
+    s.capture.set_place(&mark_of_program);
+    s.tensors.watch();
     Recorder::current().capture(&s.capture);
-    pure::OptimizerUpdates::current = &s.updates;
+    OptimizerUpdates::current = &s.updates;
     return PyLong_FromUnsignedLongLong(scope);
   });
 }
@@ -108,15 +109,17 @@ PyObject* end(PyObject* self, PyObject* scope) {
   return guarded([&] {
     State& s = state_of(self);
     struct Detach {
+      State& state;
       ~Detach() {
+        state.tensors.stop_watching();
         Recorder::current().capture(nullptr);
-        pure::OptimizerUpdates::current = nullptr;
+        OptimizerUpdates::current = nullptr;
       }
-    } const detach;
+    } const detach{s};
     Recorder::current().end(PyLong_AsUnsignedLongLong(scope));
     s.capture.set_place(nullptr);
     s.after = default_generator()->state();
-    if (const char* const mode = pure::Modes::now().difference(s.modes))
+    if (const char* const mode = Modes::now().difference(s.modes))
       s.capture.refuse(fmt::format("it changes {}", mode));
     if (s.after.seed != s.before.seed || s.after.offset < s.before.offset)
       s.capture.refuse("it seeds the default generator");
@@ -127,22 +130,19 @@ PyObject* end(PyObject* self, PyObject* scope) {
 
 PyObject* refused(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
-    const record::SegmentCopy& capture = state_of(self).capture;
+    const record::RecordedSegment& capture = state_of(self).capture;
     if (!capture.is_refused()) return Py_NewRef(Py_None);
     const Ref reason(checked(to_python(capture.reason())));
-    std::string where = capture.place();
-    if (where.empty() && capture.line()) where = describe_source(capture.line());
-    const Ref line(checked(to_python(where)));
+    const Ref line(checked(to_python(capture.line() ? describe_source(capture.line()) : "")));
     return PyTuple_Pack(2, reason.get(), line.get());
   });
 }
 
-using Result = pure::PureReplay::Result;
+using Result = PureReplay::Result;
 
 /// Throws Error{Runtime} with the reason where a result cannot be made again. Its base, if it is a view, goes
 /// to `results` first.
-Result result_of(const State& s, const Tensor& t,
-                 std::vector<std::pair<const TensorImpl*, Result>>& results) {
+Result result_of(State& s, const Tensor& t, std::vector<std::pair<const TensorImpl*, Result>>& results) {
   Result result{.noted = s.tensors.find(t)};
   if (result.noted != SIZE_MAX) return result;
   result.gradient_of = s.tensors.find_gradient(t);
@@ -152,7 +152,7 @@ Result result_of(const State& s, const Tensor& t,
     if (slots[i].storage && slots[i].storage == t.storage()) result.made.emplace(t, static_cast<uint32_t>(i));
   }
   TENON_CHECK(result.made.has_value(), Runtime, "it returns a tensor that no recorded operator has computed");
-  TENON_CHECK(pure::is_plain(t), Runtime, "it returns a tensor of a subclass, or with attributes");
+  TENON_CHECK(is_plain(t), Runtime, "it returns a tensor of a subclass, or with attributes");
   TENON_CHECK(t.grad_fn() || !t.grad().defined(), Runtime, "it returns a tensor that has a gradient");
   if (const IntrusivePtr<TensorImpl>& base = t.impl()->base()) {
     const Tensor whole(base);
@@ -181,7 +181,7 @@ PyObject* slot_of(PyObject* self, PyObject* tensor) {
     TENON_CHECK(is_tensor(tensor), Type, "slot_of takes a Tensor");
     const auto& slots = state_of(self).capture.slots();
     const auto found =
-        std::ranges::find(slots, tensor_of(tensor).storage(), &record::SegmentCopy::Slot::storage);
+        std::ranges::find(slots, tensor_of(tensor).storage(), &record::RecordedSegment::Slot::storage);
     return found == slots.end() ? Py_NewRef(Py_None) : PyLong_FromSsize_t(found - slots.begin());
   });
 }
@@ -199,44 +199,54 @@ PyObject* updates_of(PyObject* self, PyObject* params) {
   });
 }
 
+/// How many parameters steps of optimizers have updated, each as often as they did.
+PyObject* num_updates(PyObject* self, PyObject*) { return PyLong_FromSize_t(state_of(self).updates.size()); }
+
 /// Of tensors and containers among the arguments, and of those captured.
-std::pair<pure::Identities, pure::Identities> identities_of(const pure::Structure& arguments, PyObject* given,
-                                                            PyObject* tensors, PyObject* containers) {
-  pure::Structure::Call call;
+std::pair<Identities, Identities> identities_of(const Structure& arguments, PyObject* given,
+                                                PyObject* tensors, PyObject* containers) {
+  Structure::Call call;
   TENON_CHECK(arguments.matches(given, call), Runtime, "it changes an argument");
   call.containers.erase(call.containers.begin());  // the tuple of them all
-  return {pure::Identities(call.tensors, tensors), pure::Identities(call.containers, containers)};
+  return {Identities(call.tensors, tensors), Identities(call.containers, containers)};
 }
 
-/// (compiled, description of the arguments, they themselves in a tuple, num_positional, names or None,
-/// captured tensors and containers, guards, exact, result, result tensors, live numbers)
+/// The results, by the tensors that they are, and the number of each tensor of `list` among them.
+std::vector<Result> results_of(State& s, PyObject* list, std::vector<size_t>& numbers) {
+  std::vector<std::pair<const TensorImpl*, Result>> known;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    const Tensor& t = tensor_of(PyList_GET_ITEM(list, i));
+    const auto found = std::ranges::find(known, t.impl(), &std::pair<const TensorImpl*, Result>::first);
+    numbers.push_back(static_cast<size_t>(found - known.begin()));
+    if (found != known.end()) continue;
+    Result made = result_of(s, t, known);
+    numbers.back() = known.size();
+    known.emplace_back(t.impl(), std::move(made));
+  }
+  std::vector<Result> made;
+  for (auto& [impl, one] : known) made.push_back(std::move(one));
+  return made;
+}
+
+/// (description of the arguments, they themselves in a tuple, num_positional, names or None, captured tensors
+/// and containers, guards, result, result tensors, live numbers): the replay in a capsule. None where the
+/// recorder has just forgotten the calls.
 PyObject* finish(PyObject* self, PyObject* args) {
-  PyObject *compiled, *description, *given, *names, *tensors, *containers, *guards, *result, *results, *live;
+  PyObject *description, *given, *names, *tensors, *containers, *guards, *result, *results, *live;
   unsigned long long num_positional = 0;
-  int exact = 0;
-  if (!PyArg_ParseTuple(args, "OOO!KOO!O!O!pOO!O!", &compiled, &description, &PyTuple_Type, &given,
-                        &num_positional, &names, &PyList_Type, &tensors, &PyList_Type, &containers,
-                        &PyList_Type, &guards, &exact, &result, &PyList_Type, &results, &PyList_Type, &live))
+  if (!PyArg_ParseTuple(args, "OO!KOO!O!O!OO!O!", &description, &PyTuple_Type, &given, &num_positional,
+                        &names, &PyList_Type, &tensors, &PyList_Type, &containers, &PyList_Type, &guards,
+                        &result, &PyList_Type, &results, &PyList_Type, &live))
     return nullptr;
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
     State& s = state_of(self);
+    if (s.num_cleared != Recorder::current().trie(s.program)->num_cleared()) return Py_NewRef(Py_None);
     const std::string why = s.tensors.resolve(s.capture);
     TENON_CHECK(why.empty(), Runtime, why);
-    std::vector<std::pair<const TensorImpl*, Result>> known;
     std::vector<size_t> numbers_of_results;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results); ++i) {
-      const Tensor& t = tensor_of(PyList_GET_ITEM(results, i));
-      const auto found = std::ranges::find(known, t.impl(), &std::pair<const TensorImpl*, Result>::first);
-      numbers_of_results.push_back(static_cast<size_t>(found - known.begin()));
-      if (found != known.end()) continue;
-      Result made = result_of(s, t, known);
-      numbers_of_results.back() = known.size();
-      known.emplace_back(t.impl(), std::move(made));
-    }
-    std::vector<Result> made;
-    for (auto& [impl, one] : known) made.push_back(std::move(one));
-    pure::Guards comparisons(guards, exact != 0);
-    pure::Structure arguments(description);
+    std::vector<Result> made = results_of(s, results, numbers_of_results);
+    Guards comparisons(guards);
+    Structure arguments(description);
     auto [same_tensors, same_containers] = identities_of(arguments, given, tensors, containers);
     std::vector<bool> slots(s.capture.slots().size());
     s.tensors.add_gradients(slots);
@@ -245,33 +255,22 @@ PyObject* finish(PyObject* self, PyObject* args) {
     }
     record::Replay replay(s.capture, slots, s.before, s.after);
     TENON_CHECK(!s.capture.is_refused(), Runtime, s.capture.reason());
-    pure::LiveNumbers numbers(live, replay);
+    LiveNumbers numbers(live, replay);
     s.tensors.forget_arguments();
-    auto whole = std::make_unique<pure::PureReplay>(
-        pure::PureReplay::Parts{.program = s.program,
-                                .modes = s.modes,
-                                .arguments = std::move(arguments),
-                                .num_positional = num_positional,
-                                .names = Ref::borrow(names == Py_None ? nullptr : names),
-                                .same_tensors = std::move(same_tensors),
-                                .same_containers = std::move(same_containers),
-                                .tensors = std::move(s.tensors),
-                                .guards = std::move(comparisons),
-                                .results = std::move(made),
-                                .result = pure::Structure(result, numbers_of_results),
-                                .replay = std::move(replay),
-                                .live = std::move(numbers)});
-    add_replay(compiled, std::move(whole));
-    return Py_NewRef(Py_None);
-  });
-}
-
-/// Of comparisons in the form that _PureCapture.finish takes: what the first that fails is about, or None.
-PyObject* broken_guard(PyObject*, PyObject* list) {
-  return guarded([&] {
-    pure::Guards guards(list);
-    const pure::Guard* const broken = guards.broken();
-    return Py_NewRef(broken ? broken->path.get() : Py_None);
+    return wrap_replay(std::make_unique<PureReplay>(
+        PureReplay::Parts{.program = s.program,
+                          .modes = s.modes,
+                          .arguments = std::move(arguments),
+                          .num_positional = num_positional,
+                          .names = Ref::borrow(names == Py_None ? nullptr : names),
+                          .same_tensors = std::move(same_tensors),
+                          .same_containers = std::move(same_containers),
+                          .tensors = std::move(s.tensors),
+                          .guards = std::move(comparisons),
+                          .results = std::move(made),
+                          .result = Structure(result, numbers_of_results),
+                          .replay = std::move(replay),
+                          .live = std::move(numbers)}));
   });
 }
 
@@ -279,14 +278,7 @@ PyObject* broken_guard(PyObject*, PyObject* list) {
 PyObject* header(PyObject*, PyObject* tensor) {
   return guarded([&] {
     TENON_CHECK(is_tensor(tensor), Type, "a tensor is expected");
-    return checked(to_python(describe(pure::Look(tensor_of(tensor)))));
-  });
-}
-
-PyObject* class_version(PyObject*, PyObject* type) {
-  return guarded([&] {
-    TENON_CHECK(PyType_Check(type), Type, "a class is expected");
-    return checked(PyLong_FromLongLong(pure::version_of_class(type)));
+    return checked(to_python(describe(HeaderSnapshot(tensor_of(tensor)))));
   });
 }
 
@@ -296,30 +288,26 @@ PyMethodDef g_methods[] = {
     {"refused", &refused, METH_NOARGS, "Why there is nothing to replay, and the line; None if there is."},
     {"slot_of", &slot_of, METH_O, "The number of a tensor's storage in the segment; None if it has none."},
     {"updates_of", &updates_of, METH_O, "How many steps have updated each parameter of a group's list."},
+    {"num_updates", &num_updates, METH_NOARGS, "How many updates of parameters there were."},
     {"finish", &finish, METH_VARARGS,
-     "Gives the compiled function a replay. Raises RuntimeError with the reason."},
+     "A replay, for the compiled function. Raises RuntimeError with the reason why there is none."},
     {}};
-PyType_Slot g_slots[] = {{Py_tp_doc, const_cast<char*>("One call under observation.")},
+PyType_Slot g_slots[] = {{Py_tp_doc, const_cast<char*>("One call that is captured.")},
                          {Py_tp_new, reinterpret_cast<void*>(&make)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(&destroy)},
                          {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
                          {Py_tp_methods, g_methods},
                          {0, nullptr}};
-PyType_Spec g_spec{"tenon._C._PureCapture", sizeof(CaptureObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+PyType_Spec g_spec{"tenon._C._ReplayMaker", sizeof(CaptureObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
                    g_slots};
-PyMethodDef g_functions[] = {
-    {"_pure_broken_guard", &broken_guard, METH_O, "The first comparison that fails."},
-    {"_pure_header", &header, METH_O, "A tensor's header: float32[4]."},
-    {"_pure_class_version", &class_version, METH_O,
-     "A number that changes with every change of a class or of its bases; -1 if it has none."},
-    {}};
+PyMethodDef g_functions[] = {{"_replay_header", &header, METH_O, "A tensor's header: float32[4]."}, {}};
 
 }  // namespace
 
-bool add_pure_capture(PyObject* module) {
+bool add_replay_maker(PyObject* module) {
   PyObject* const type = PyType_FromSpec(&g_spec);
-  return type && PyModule_AddObject(module, "_PureCapture", type) == 0 &&
+  return type && PyModule_AddObject(module, "_ReplayMaker", type) == 0 &&
          PyModule_AddFunctions(module, g_functions) == 0;
 }
 
-}  // namespace tenon::python
+}  // namespace tenon::python::replay

@@ -1,19 +1,16 @@
 """What compile(pure=True) says of a call that no replay fits and of a program that it refuses: the name and the value of what
 differs, and the line of the program that reads or changes it."""
 
-import bisect
-import dis
+import ast
 import functools
+import linecache
 import re
 import types
 
-from . import _C
-from .callers import is_own
-from .guards import CONSTANT, DICT_OF, LIST, SAME, TENSOR, TUPLE
-from .nn import Module
-from .pure_reads import SCALARS
+from .. import _C
+from ..nn import Module
+from .kinds import CONSTANT, DICT_OF, LIST, SCALARS, TENSOR, TUPLE
 
-_CHANGES = ("STORE_", "DELETE_")
 _MOST = 60  # characters of a value
 
 
@@ -37,67 +34,77 @@ def code_of(fn):
     return getattr(getattr(fn, "__func__", fn), "__code__", None)
 
 
-def _names(*names):
-    return lambda instruction: instruction.argval in names
+def _is_attribute(*names):
+    return lambda node: isinstance(node, ast.Attribute) and node.attr in names
 
 
-def _writes_in_place(instruction):
-    name = instruction.argval
-    return isinstance(name, str) and name.endswith("_") and not name.startswith("_") and instruction.opname.startswith("LOAD_")
+def _writes_in_place(node):
+    return isinstance(node, ast.Attribute) and node.attr.endswith("_") and not node.attr.startswith("_")
+
+
+def _sets_attribute(node):
+    return isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
 
 
 #: What the lines do that a reason is about, by how it begins.
 _TELLING = (
-    ("it returns", lambda instruction: instruction.opname.startswith("RETURN_")),
-    ("it makes something else of an optimizer", _names("step")),
+    ("it returns", lambda node: isinstance(node, ast.Return)),
+    ("it makes something else of an optimizer", _is_attribute("step")),
     ("it updates a parameter of an optimizer", _writes_in_place),
-    ("it sets an attribute of a tensor", lambda instruction: instruction.opname == "STORE_ATTR"),
-    ("a gradient", _names("grad")),
-    ("it changes the shape of a gradient", _names("grad")),
+    ("it sets an attribute of a tensor", _sets_attribute),
+    ("a gradient", _is_attribute("grad")),
+    ("it changes the shape of a gradient", _is_attribute("grad")),
 )
 
 
-def _telling_line(reason, codes, program):
-    """The last line of the program, or else of what it calls, that does what a reason is about; None if none is known to."""
-    own = [code for code, variables in codes.items() if not is_own(variables)]
-    for begin, tells in _TELLING:
-        if not reason.startswith(begin):
-            continue
-        for code in sorted(own, key=lambda code: code is not program):
-            offsets = [instruction.offset for instruction in dis.get_instructions(code) if tells(instruction)]
-            if offsets:
-                return _line(code, offsets[-1])
+@functools.lru_cache(64)
+def _tree(file):
+    """The syntax of a file; an empty module where it cannot be read."""
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
+
+
+def _last_line(code):
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    return max([*lines, *(_last_line(c) for c in code.co_consts if isinstance(c, types.CodeType))], default=code.co_firstlineno)
+
+
+def _nodes(code):
+    """The parts of the code's source, in the order of its lines."""
+    first, last = code.co_firstlineno, _last_line(code)
+    nodes = [node for node in ast.walk(_tree(code.co_filename)) if first <= getattr(node, "lineno", 0) <= last]
+    return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
+
+
+def _mentions(node, name):
+    """What a part of a program does with a name: "change" (`x.name = 1`, `x["name"] += 1`), "use", or None."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == name:
+        return None if isinstance(node.ctx, ast.Load) else "change"
+    if getattr(node, "id", None) == name or getattr(node, "attr", None) == name:
+        return "use" if isinstance(node.ctx, ast.Load) else "change"
     return None
 
 
 def line_of(path, codes, fn):
     """The line of the program that names the last part of `path`, "`model.scale`" or "global `scale`": one that changes it before
     one that reads it. Where no line does, one that does what `path` says as a reason, or that of the program itself. `codes` are
-    what ran, with the globals that each sees."""
+    what the program may run."""
+    own = code_of(fn)
+    ordered = sorted(codes, key=lambda code: code is not own)
     quoted = re.search("`([^`]+)`", path)
     for name in reversed(re.findall(r"[^\W\d]\w*", quoted.group(1) if quoted else "")):
-        reads = None
-        for code, variables in codes.items():
-            if is_own(variables):
-                continue
-            for instruction in dis.get_instructions(code):
-                if instruction.argval == name and instruction.opname.startswith(_CHANGES):
-                    return _line(code, instruction.offset)
-                if instruction.argval == name and reads is None:
-                    reads = _line(code, instruction.offset)
-        if reads:
-            return reads
-    code = code_of(fn)
-    if line := _telling_line(path, codes, code):
-        return line
-    is_of_program = code is not None and not is_own(codes.get(code, {}))
-    return f"{code.co_filename}:{code.co_firstlineno}" if is_of_program else ""
-
-
-def _line(code, offset):
-    starts = [(start, line) for start, line in dis.findlinestarts(code) if line is not None]
-    _, line = starts[bisect.bisect_right([start for start, _ in starts], offset) - 1]
-    return f"{code.co_filename}:{line}"
+        for wanted in ("change", "use"):
+            for code in ordered:
+                for node in _nodes(code):
+                    if _mentions(node, name) == wanted:
+                        return f"{code.co_filename}:{node.lineno}"
+    for begin, tells in _TELLING:
+        for code in ordered if path.startswith(begin) else ():
+            if lines := [node.lineno for node in _nodes(code) if tells(node)]:
+                return f"{code.co_filename}:{lines[-1]}"
+    return f"{own.co_filename}:{own.co_firstlineno}" if own in codes else ""
 
 
 def names_of_arguments(fn, num_positional, names):
@@ -125,7 +132,8 @@ class Call:
         if tensor >= 0:
             return self._tensor(tensor, what, was, [*args, *kwargs.values()])
         if now is not ...:
-            return what, f"which was {_shown(then)} and is {_shown(now)}"
+            was, is_ = _shown(then), _shown(now)
+            return what, f"which was {was} and is {is_}" if was != is_ else f"which is another {type(now).__qualname__}"
         if len(args) != self._num_positional or tuple(kwargs) != tuple(self._names):
             names = ", ".join(kwargs) or "none"
             return "the number or the names of the arguments", f"which are {len(args)} without a name and {names} by name"
@@ -143,7 +151,7 @@ class Call:
             name, there = f"argument `{paths[number]}`", _at(number, self._described, values)
         if not was or not isinstance(there, _C.Tensor):
             return name, f"which {what} then" + (f": {was}" if was else "")
-        return name, f"which was {was} and is {_C._pure_header(there)}"
+        return name, f"which was {was} and is {_C._replay_header(there)}"
 
 
 def _inner(description, path):
@@ -181,8 +189,8 @@ def _difference(description, value, path):
     kind, content, *keys = description
     if kind == TENSOR:
         return None if isinstance(value, _C.Tensor) else (path, f"which was a tensor and is {_shown(value)}")
-    if kind in (CONSTANT, SAME):
-        alike = kind == CONSTANT and type(value) is type(content) in SCALARS and _text(value) == _text(content) != "nan"
+    if kind == CONSTANT:
+        alike = type(value) is type(content) in SCALARS and _text(value) == _text(content) != "nan"
         return None if value is content or alike else (path, f"which was {_shown(content)} and is {_shown(value)}")
     name = {TUPLE: "tuple", LIST: "list", DICT_OF: "dict"}[kind]
     if type(value).__name__ != name or len(value) != len(content) or keys and list(value) != keys[0]:
@@ -207,5 +215,5 @@ def _shown(value):
     if kind in (tuple, list, dict):
         return f"a {kind.__name__} of {len(value)}"
     if isinstance(value, _C.Tensor):
-        return f"a tensor, {_C._pure_header(value)}"
+        return f"a tensor, {_C._replay_header(value)}"
     return f"a {kind.__qualname__}"

@@ -1,16 +1,18 @@
-#include "python/src/pure/replay.h"
+#include "python/src/replay/replay.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "python/src/interpreter/errors.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/autograd.h"
 #include "tenon/autograd/saved_hooks.h"
+#include "tenon/core/error.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
 #include "tenon/dispatch/changes.h"
 
-namespace tenon::python::pure {
+namespace tenon::python::replay {
 
 Modes Modes::now() {
   return {thread_state.included.bits(),
@@ -35,8 +37,16 @@ const char* Modes::difference(const Modes& other) const noexcept {
   return *this == other ? nullptr : "the dispatch keys that the thread adds or excludes";
 }
 
+namespace {
+
+std::atomic<uint64_t> g_num_replays{0};
+constexpr const char* kCapsule = "tenon.replay";
+
+}  // namespace
+
 PureReplay::PureReplay(Parts parts)
-    : thread_(&record::Recorder::current()),
+    : number_(++g_num_replays),
+      thread_(&record::Recorder::current()),
       known_(thread_->trie(parts.program)),
       num_cleared_(known_->num_cleared()),
       parts_(std::move(parts)) {
@@ -47,7 +57,7 @@ PureReplay::PureReplay(Parts parts)
 bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) {
   if (is_running_) return false;
   call_.clear();
-  broken_ = nullptr;
+  broken_ = {};
   which_ = SIZE_MAX;
   what_ = "the number or the names of the arguments";
   const size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
@@ -72,7 +82,7 @@ bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) 
   what_ = "an optimizer's learning rate or count of steps, which is no number";
   if (!parts_.live.readable()) return false;
   broken_ = parts_.guards.broken();
-  if (broken_) return false;
+  if (broken_.guard) return false;
   const char* const why = parts_.tensors.bind(call_.tensors.data(), storages_, which_);
   if (!why) {
     what_ = "";
@@ -85,15 +95,16 @@ bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) 
 }
 
 PureReplay::Mismatch PureReplay::mismatch() const {
-  if (broken_) {
-    const char* const path = PyUnicode_AsUTF8(broken_->path.get());
+  if (broken_.guard) {
+    const Ref& label = broken_.entry ? broken_.entry->label : broken_.guard->label;
+    const char* const name = PyUnicode_AsUTF8(label.get());
     PyErr_Clear();
-    return {.what = path ? path : "something that it reads", .guard = broken_};
+    return {.what = name ? name : "a module or an optimizer", .guard = broken_};
   }
   if (which_ == SIZE_MAX) return {.what = what_};
   return {.what = what_,
           .tensor = which_,
-          .was = what_ == kOtherLook ? describe(parts_.tensors.look(which_)) : ""};
+          .was = what_ == kOtherHeader ? describe(parts_.tensors.header(which_)) : ""};
 }
 
 void PureReplay::forget_call() noexcept {
@@ -119,6 +130,35 @@ PyObject* PureReplay::run() {
   return parts_.result.build(call_, [&](size_t number) { return wrap(made_[number]); });
 }
 
+void PureReplay::expect() {
+  forget_call();
+  parts_.live.update(parts_.replay);
+}
+
+PureReplay::Difference PureReplay::difference(const PureReplay& now) const {
+  if (num_cleared_ != now.num_cleared_) return {};  // all was recorded as if for the first time
+  const Parts& other = now.parts_;
+  if (const auto found = parts_.replay.difference(other.replay, parts_.live.numbers()))
+    return {found->what, describe_source(found->line)};
+  uint32_t slot = record::kNoSlot;
+  if (const std::string what = parts_.tensors.difference(other.tensors, slot); !what.empty())
+    return {what, describe_source(other.replay.line_of(slot))};
+  const auto same = [&](const Result& a, const Result& b) {
+    const auto is_tensor = [&](size_t i, size_t k) {  // captured ones have other numbers in each call
+      const bool captured = i != SIZE_MAX && i >= parts_.tensors.num_arguments() && k != SIZE_MAX;
+      return captured ? parts_.tensors.object(i) == other.tensors.object(k) : i == k;
+    };
+    return is_tensor(a.noted, b.noted) && is_tensor(a.gradient_of, b.gradient_of) && a.base == b.base &&
+           a.made.has_value() == b.made.has_value() && !a.history == !b.history &&
+           (!a.made || (a.made->slot == b.made->slot && a.made->header == b.made->header));
+  };
+  if (parts_.result != other.result || !std::ranges::equal(parts_.results, other.results, same))
+    return {"it returns something else", ""};
+  if (const auto found = parts_.replay.difference_in_results(other.replay))
+    return {found->what, describe_source(found->line)};
+  return {};
+}
+
 PyObject* PureReplay::noted(size_t number) const noexcept {
   return number < call_.tensors.size() ? call_.tensors[number] : parts_.tensors.object(number);
 }
@@ -137,12 +177,26 @@ int PureReplay::traverse(visitproc visit, void* arg) const {
   for (const auto* structure : {&parts_.arguments, &parts_.result}) {
     if (const int stop = structure->traverse(visit, arg)) return stop;
   }
-  for (const auto* same : {&parts_.same_tensors, &parts_.same_containers}) {
-    if (const int stop = same->traverse(visit, arg)) return stop;
-  }
   if (const int stop = parts_.tensors.traverse(visit, arg)) return stop;
   if (const int stop = parts_.live.traverse(visit, arg)) return stop;
   return parts_.guards.traverse(visit, arg);
 }
 
-}  // namespace tenon::python::pure
+PyObject* wrap_replay(std::unique_ptr<PureReplay> replay) {
+  const auto destroy = [](PyObject* capsule) {
+    delete static_cast<PureReplay*>(PyCapsule_GetContext(capsule));
+  };
+  PyObject* const capsule = checked(PyCapsule_New(replay.get(), kCapsule, destroy));
+  PyCapsule_SetContext(capsule, replay.release());
+  return capsule;
+}
+
+std::unique_ptr<PureReplay> take_replay(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, kCapsule)) throw_error(ErrorKind::Type, "a replay is expected");
+  std::unique_ptr<PureReplay> taken(static_cast<PureReplay*>(PyCapsule_GetContext(capsule)));
+  PyCapsule_SetContext(capsule, nullptr);
+  TENON_CHECK(taken, Runtime, "the replay was taken before");
+  return taken;
+}
+
+}  // namespace tenon::python::replay

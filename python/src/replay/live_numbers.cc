@@ -1,12 +1,13 @@
-#include "python/src/pure/live_numbers.h"
+#include "python/src/replay/live_numbers.h"
 
+#include <cmath>
 #include <limits>
 #include <string_view>
 
 #include "python/src/interpreter/errors.h"
 #include "tenon/core/error.h"
 
-namespace tenon::python::pure {
+namespace tenon::python::replay {
 namespace {
 
 struct Names {
@@ -23,7 +24,8 @@ const Names& names() {
 uint32_t number_of(record::Replay& replay, std::string_view op, uint32_t slot, std::string_view argument,
                    double value) {
   const auto found = replay.number_of(op, slot, argument);
-  TENON_CHECK(found && replay.number(*found).to_double() == value, Runtime,
+  const double recorded = found ? replay.number(*found).to_double() : 0;
+  TENON_CHECK(found && (recorded == value || (std::isnan(recorded) && std::isnan(value))), Runtime,
               "it updates a parameter of an optimizer beside the optimizer's step");
   return *found;
 }
@@ -105,6 +107,16 @@ void LiveNumbers::update(record::Replay& replay) const {
   }
 }
 
+std::vector<uint32_t> LiveNumbers::numbers() const {
+  std::vector<uint32_t> all;
+  for (const Source& source : sources_) {
+    for (const uint32_t number : {source.step, source.root, source.shrink}) {
+      if (number != record::kNoSlot) all.push_back(number);
+    }
+  }
+  return all;
+}
+
 void LiveNumbers::count() const {
   for (const Source& source : sources_) {
     if (!source.state) continue;
@@ -123,4 +135,4 @@ int LiveNumbers::traverse(visitproc visit, void* arg) const {
   return 0;
 }
 
-}  // namespace tenon::python::pure
+}  // namespace tenon::python::replay

@@ -1,11 +1,13 @@
-#include "python/src/pure/structure.h"
+#include "python/src/replay/structure.h"
+
+#include <algorithm>
 
 #include "python/src/interpreter/errors.h"
-#include "python/src/pure/guards.h"
+#include "python/src/replay/guards.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/core/error.h"
 
-namespace tenon::python::pure {
+namespace tenon::python::replay {
 
 Structure::Structure(PyObject* description, std::span<const size_t> numbers) {
   int which = 0;
@@ -19,7 +21,7 @@ Structure::Structure(PyObject* description, std::span<const size_t> numbers) {
     if (kind == Kind::Tensor && !numbers.empty()) number = numbers[number];
     return;
   }
-  if (kind == Kind::Constant || kind == Kind::Same) {
+  if (kind == Kind::Constant) {
     constant = Ref::borrow(content);
     return;
   }
@@ -42,8 +44,6 @@ bool Structure::matches(PyObject* o, Call& call) const noexcept {
       return true;
     case Kind::Constant:
       return is_same(o, constant.get());
-    case Kind::Same:
-      return o == constant.get();
     case Kind::Given:
       return false;  // of results alone
     case Kind::Tuple:
@@ -74,6 +74,12 @@ bool Structure::matches(PyObject* o, Call& call) const noexcept {
   return false;
 }
 
+bool Structure::operator==(const Structure& other) const noexcept {
+  const auto same = [](const Ref& a, const Ref& b) { return is_same(a.get(), b.get()); };
+  return kind == other.kind && number == other.number && same(constant, other.constant) &&
+         items == other.items && std::ranges::equal(keys, other.keys, same);
+}
+
 int Structure::traverse(visitproc visit, void* arg) const {
   Py_VISIT(constant.get());
   for (const Ref& key : keys) Py_VISIT(key.get());
@@ -83,4 +89,4 @@ int Structure::traverse(visitproc visit, void* arg) const {
   return 0;
 }
 
-}  // namespace tenon::python::pure
+}  // namespace tenon::python::replay

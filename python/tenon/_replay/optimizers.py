@@ -1,12 +1,9 @@
 """LiveNumbers: the numbers of optimizers that change by design, and that replays read afresh: rates, and counts of steps."""
 
-from .arguments import unwrapped
-from .optim import SGD, Adam, AdamW, Optimizer
-from .pure_observer import Refused
+from ..optim import SGD, Adam, AdamW
+from .kinds import Refused, is_alike
 
 _FORMULAS = {SGD: "SGD", Adam: "Adam", AdamW: "Adam"}
-#: The code that reads a rate or a count of steps as replays do.
-_READERS = {unwrapped(method).__code__ for method in (Optimizer.step, Optimizer.zero_grad, SGD._update, Adam._update)}
 
 
 def _is_usual(optimizer):
@@ -17,51 +14,37 @@ def _is_usual(optimizer):
         and isinstance(state, dict)
         and all(isinstance(group, dict) and type(group.get("lr")) in (int, float) for group in groups)
         and all(isinstance(group.get("params"), list) for group in groups)
+        and all(isinstance(kept, dict) for kept in state.values())
     )
 
 
 class LiveNumbers:
     """What the numbers were before the call that is captured, by the dict that has them and their key there."""
 
-    def __init__(self, are_followed):
-        self._are_followed = are_followed  # else all numbers are compared
-        self.is_shared = False  # a list or a dict that has them is found in another way than by its optimizer
+    def __init__(self):
         self._before = {}  # (id of a dict, key): a number
-        self._parts = set()  # ids of the lists and dicts that lead to them
         self._optimizers = []
+        self._others = []  # whose numbers are compared
 
     def __contains__(self, entry):
         return entry in self._before
 
-    def reach_again(self, number):
-        """Notes that the object with this id was found once more."""
-        self.is_shared = self.is_shared or number in self._parts
-
-    def note(self, optimizer, kind, codes, seen):
-        """Notes the numbers of an optimizer, if nobody but its own step, of the code that ran, reads them. `seen` has the ids of
-        what was found before."""
-        if not self._are_followed:
-            return
-        readers = {
-            code
-            for code in codes
-            if {"param_groups", "state", "lr"} & {*code.co_names, *(c for c in code.co_consts if isinstance(c, str))}
-        }
-        if kind not in _FORMULAS or kind._update.__code__ not in codes or not readers <= _READERS:
-            return
-        if not _is_usual(optimizer):
-            return
-        parts = {id(optimizer.param_groups), id(optimizer.state), *map(id, optimizer.param_groups), *map(id, optimizer.state.values())}
-        if not parts.isdisjoint(seen):
-            return
-        self._parts |= parts
+    def note(self, optimizer):
+        """Notes the numbers of an optimizer whose step replays can compute. Returns the dicts that have them, and their names."""
+        if type(optimizer) not in _FORMULAS or not _is_usual(optimizer):
+            self._others.append(optimizer)
+            return []
         self._optimizers.append(optimizer)
-        for group in optimizer.param_groups:
+        parts = []
+        for i, group in enumerate(optimizer.param_groups):
             self._before[id(group), "lr"] = group["lr"]
-            for p in group["params"]:
+            parts.append((group, f"param_groups[{i}]"))
+            for k, p in enumerate(group["params"]):
                 state = optimizer.state.get(p, {})
                 if type(state.get("step")) is int:
                     self._before[id(state), "step"] = state["step"]
+                    parts.append((state, f"state[{k}]"))
+        return parts
 
     def described(self, capture):
         """For each parameter that an optimizer has updated, what its numbers follow from. Whether it has a gradient when the
@@ -71,11 +54,14 @@ class LiveNumbers:
             for group in optimizer.param_groups:
                 before = self._before.get((id(group), "lr"))
                 rate = group.get("lr")
-                if before is None or rate != before or type(rate) is not type(before):
+                if before is None or not is_alike(rate, before):
                     raise Refused("it changes the learning rate of an optimizer")
                 for p, updates in zip(group["params"], capture.updates_of(group["params"])):
                     if updates:
                         rows.append(self._row(optimizer, group, p, capture.slot_of(p), updates))
+        others = sum(sum(capture.updates_of(group["params"])) for one in self._others if _is_usual(one) for group in one.param_groups)
+        if len(rows) + others != capture.num_updates():
+            raise Refused("it steps an optimizer that it makes itself, or that no name leads to")
         return rows
 
     def _row(self, optimizer, group, p, slot, updates):

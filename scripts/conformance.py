@@ -112,7 +112,7 @@ def page():
     yield "# What the conformance kit says of the devices in this repository"
     yield ""
     yield "`python scripts/conformance.py` writes this page by running `tenon conformance DEVICE --quick` on each device, and the"
-    yield "tests compare it with the build. Every operator and its forms are called beside the CPU, with arguments of every"
+    yield "tests compare it with the build. Every operator and its forms are called on the device and on the CPU, with arguments of every"
     yield "stride, with and without `out=`, and differentiated for incoming gradients of every stride, and once more for one of"
     yield "them where the derivative has one of its own (*second derivatives*: samples for which it has); see"
     yield "[backends.md](backends.md#the-conformance-kit) for the command, and [tutorial-device.md](tutorial-device.md) for a device of"
@@ -131,7 +131,7 @@ def page():
     yield ""
     yield "A device claims operators that are pointwise programs by the operations that it runs, in the dtypes that it lists; a call is"
     yield "covered if all its arguments and results have such dtypes. By a kernel and a list of dtypes it claims the operator in those"
-    yield "dtypes that the kernel takes, of which there must be one. A claim that is not kept is a wrong row."
+    yield "dtypes that the kernel takes; there must be one. A claim that is not kept is a wrong row."
     yield ""
     yield from claims(reports)
     yield ""
@@ -143,7 +143,7 @@ def page():
     yield ""
     yield "## By operator"
     yield ""
-    yield "Letters stand for " + ", ".join(QUICK.dtypes) + ": n native, f fallback, u unsupported, W wrong, r refused by the"
+    yield "Letters are the results in " + ", ".join(QUICK.dtypes) + ": n native, f fallback, u unsupported, W wrong, r refused by the"
     yield "CPU, too, - skipped."
     yield ""
     yield from operators(reports)

@@ -4,8 +4,11 @@
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 
+#include <cstring>
 #include <random>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include "backends/cpu/gemm/gemm.h"
 #include "tenon/core/storage.h"
@@ -84,6 +87,76 @@ void product(benchmark::State& state) {
                                                 benchmark::Counter::kIsIterationInvariantRate);
 }
 
+/// As many copies of `bytes` as no cache holds, to be used in turn.
+class Cold {
+ public:
+  explicit Cold(size_t bytes)
+      : bytes_(bytes), count_(kAll / bytes), memory_(Storage::allocate(count_ * bytes)) {
+    // Patterns that are small finite numbers of every type.
+    std::memset(values<char>(memory_), 0x3c, count_ * bytes);
+  }
+  template <class T>
+  const T* next() {
+    at_ = (at_ + 1) % count_;
+    return reinterpret_cast<const T*>(values<char>(memory_) + at_ * bytes_);
+  }
+
+ private:
+  static constexpr size_t kAll = size_t{512} << 20;
+  size_t bytes_, count_, at_ = 0;
+  Storage memory_;
+};
+
+/// m rows times a weight [k, n] that is in no cache, stored so or as [n, k].
+template <class T>
+void few_rows(benchmark::State& state) {
+  const int64_t m = state.range(0), k = state.range(1), n = state.range(2);
+  const auto allocate = [](int64_t count) {
+    return Storage::allocate(static_cast<size_t>(count) * sizeof(T));
+  };
+  const Storage a = allocate(m * k), c = allocate(m * n);
+  std::memset(values<char>(a), 0x3c, a.nbytes());
+  Cold weights(static_cast<size_t>(k * n) * sizeof(T));
+  GemmArgs<T> g;
+  g.m = m, g.n = n, g.k = k;
+  g.a = values<T>(a), g.a_row = k, g.a_col = 1;
+  g.b_row = state.range(3) ? 1 : n, g.b_col = state.range(3) ? k : 1;
+  g.c = values<T>(c), g.c_row = n, g.c_col = 1;
+  for (auto _ : state) {
+    g.b = weights.next<T>();
+    if constexpr (std::is_same_v<T, float>) {
+      tenon::cpu::gemm(g);
+    } else {
+      tenon::cpu::gemm(g, {});
+    }
+    benchmark::ClobberMemory();
+  }
+}
+
+/// What `few_rows` cannot be faster than.
+template <class T>
+void read_weight(benchmark::State& state) {
+  const size_t words = static_cast<size_t>(state.range(1) * state.range(2)) * sizeof(T) / sizeof(uint64_t);
+  Cold weights(words * sizeof(uint64_t));
+  for (auto _ : state) {
+    const auto* p = weights.next<uint64_t>();
+    uint64_t sums[16] = {};
+    for (size_t i = 0; i < words; i += 16) {
+      for (size_t j = 0; j < 16; ++j) sums[j] += p[i + j];
+    }
+    benchmark::DoNotOptimize(sums);
+  }
+}
+
+void weights(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"m", "k", "n", "Bt"});
+  for (const auto& [k, n] : {std::pair{1024, 1024}, {1024, 4096}, {4096, 4096}, {4096, 16384}}) {
+    for (const int transposed : {0, 1}) {
+      for (const int m : {1, 2, 4, 8}) bench->Args({m, k, n, transposed});
+    }
+  }
+}
+
 void shapes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"m", "k", "n", "At", "Bt", "batch"});
   for (const int64_t size : {8, 64, 128, 256, 512, 1024, 2048}) bench->Args({size, size, size, 0, 0, 1});
@@ -105,6 +178,12 @@ BENCHMARK(product<float, false>)->Name("tenon/float32")->Apply(shapes);
 BENCHMARK(product<float, true>)->Name("openblas/float32")->Apply(shapes);
 BENCHMARK(product<double, false>)->Name("tenon/float64")->Apply(shapes);
 BENCHMARK(product<double, true>)->Name("openblas/float64")->Apply(shapes);
+
+BENCHMARK(few_rows<float>)->Name("weight/float32")->Apply(weights);
+BENCHMARK(few_rows<tenon::BFloat16>)->Name("weight/bfloat16")->Apply(weights);
+BENCHMARK(few_rows<tenon::Half>)->Name("weight/float16")->Apply(weights);
+BENCHMARK(read_weight<float>)->Name("read/float32")->Apply(weights);
+BENCHMARK(read_weight<tenon::Half>)->Name("read/halves")->Apply(weights);
 
 }  // namespace
 

@@ -322,7 +322,6 @@ def info(args):
         "cpu target": tenon.cpu_target_name(),
         "threads": tenon.get_num_threads(),
         "strict": tenon.is_strict(),
-        "large matrix products": _C._openblas(),
         "devices": [device for device, _ in dispatch.backends()],
         "backends": dispatch.num_backends(),
         "included keys": dispatch.included_keys().names(),

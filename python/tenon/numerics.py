@@ -1,5 +1,5 @@
 """PyTorch's switches between speed and repeatable or precise results. Tenon's results are repeatable and of full precision
-whatever they say, so that a program may set them, and reads what it set; `set_strict` keeps vendors' kernels out, too."""
+whatever they say, so that a program may set them, and reads what it set; `set_strict` keeps oneDNN out of relaxed programs, too."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "tenon/core/error.h"
-#include "tenon/core/strict.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/dispatch/writes.h"
 #include "tenon/generated/functions.h"
@@ -235,7 +234,6 @@ bool CachedPlan::Equal::operator()(std::span<const uint64_t> a, std::span<const 
 
 std::shared_ptr<const BoundPlan> CachedPlan::find(std::span<const PlanArgument> arguments, bool writes_out) {
   Words key;
-  key.push_back(is_strict() ? 1 : 0);
   const tenon::Tensor* first = nullptr;
   for (size_t i = 0; i < arguments.size(); ++i) {
     add_words(key, arguments[i]);

@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-/// One operator and the kernel that it ran: "simd:AVX2", "interpreter:AVX2", "gemm:AVX2", "openblas", "copy",
+/// One operator and the kernel that it ran: "simd:AVX2", "interpreter:AVX2", "gemm:AVX2", "copy",
 /// ... Both texts live as long as the process.
 struct KernelReport {
   const char* op = nullptr;

@@ -15,11 +15,11 @@ void set_num_threads(int n);
 /// Whether this thread is inside a parallel_for.
 bool in_parallel_region() noexcept;
 /// Whether this process was forked from one that had loaded Tenon. Threads do not survive a fork, and
-/// libraries that wait for theirs (libgomp, OpenBLAS) would hang, so a forked child runs everything on the
+/// libraries that wait for theirs (libgomp) would hang, so a forked child runs everything on the
 /// calling thread.
 bool in_forked_child() noexcept;
 
-/// While alive, parallel regions that another library (OpenBLAS) begins on this thread have as many threads
+/// While alive, parallel regions that another library (oneDNN) begins on this thread have as many threads
 /// as parallel_for would use here. Without OpenMP it does nothing.
 class OpenMpThreads {
  public:

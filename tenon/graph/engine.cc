@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "tenon/core/error.h"
-#include "tenon/core/strict.h"
 #include "tenon/graph/region.h"
 
 namespace tenon::graph {
@@ -20,10 +19,8 @@ std::string refusal(const Engine& engine, const Graph& graph, const Node& region
   if (const Device device = graph.device(region); !device.is_cpu())
     return fmt::format("it runs on the host, and the tensors are on {}", tenon::to_string(device));
   if (std::ranges::find(choice.excluded, engine.name) != choice.excluded.end()) return "it was deselected";
-  if (!engine.is_exact && region.region->anchor_member != kNone) {
-    if (!choice.relaxed) return "its bits are not eager's; compile(relaxed=True) allows that";
-    if (is_strict()) return "its bits are not eager's, and strict mode is on";
-  }
+  if (!engine.is_exact && region.region->anchor_member != kNone && !choice.relaxed)
+    return "its bits are not eager's; compile(relaxed=True) allows that";
   return engine.check_support(graph, region);
 }
 

@@ -43,7 +43,8 @@ struct Engine {
   /// Both null for engines of loops over elements, which tenon::RegionLoop runs.
   RegionCost (*cost)(const Graph& graph, const Node& region) = nullptr;
   std::unique_ptr<const RegionProgram> (*build)(const Graph& graph, const Node& region) = nullptr;
-  /// Whether its bits are eager's. Others take part where a program allows them, and never in strict mode.
+  /// Whether its bits are eager's. Others take part where a program allows them; in strict mode their
+  /// programs run Tenon's own kernels.
   bool is_exact = true;
   /// Of a vendor's library, which it loads: its version; null for engines of our own.
   std::string (*version)() = nullptr;

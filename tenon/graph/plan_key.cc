@@ -7,7 +7,6 @@
 #include <string>
 
 #include "tenon/core/parallel.h"
-#include "tenon/core/strict.h"
 #include "tenon/graph/key.h"
 #include "tenon/iter/host.h"
 
@@ -25,8 +24,7 @@ void add_to_key(expr::Mixer& mixer, const Graph& graph, const PlanOptions& optio
   mixer.add(uint64_t{graph.nodes.size()});
   for (const Node& node : graph.nodes) mixer.add(key_of_call(graph, node));
   mixer.add(uint64_t{options.fuse} | uint64_t{options.rows} << 1 | uint64_t{options.engines.relaxed} << 2 |
-            uint64_t{is_strict()} << 3 | static_cast<uint64_t>(options.position) << 4 |
-            uint64_t{options.tune_ms > 0} << 8);
+            static_cast<uint64_t>(options.position) << 4 | uint64_t{options.tune_ms > 0} << 8);
   mixer.add(uint64_t{options.engines.excluded.size()});
   for (const std::string& name : options.engines.excluded) mixer.add(name);
   if (options.engines.relaxed || options.tune_ms > 0) mixer.add(static_cast<uint64_t>(num_threads()));

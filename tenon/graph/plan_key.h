@@ -9,7 +9,7 @@
 namespace tenon::graph {
 
 /// Adds the calls of a graph without regions as they stand, its tables, and what decides how they are fused
-/// and what runs them: options, strict mode, and, where engines of vendors take part, their libraries'
+/// and what runs them: options, and, where engines of vendors take part, their libraries'
 /// versions, and, where they do or regions are tuned, the number of threads. The build and the instruction
 /// set are the cache's to add.
 void add_to_key(expr::Mixer& mixer, const Graph& graph, const PlanOptions& options);

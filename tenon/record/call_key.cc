@@ -3,7 +3,6 @@
 #include <bit>
 #include <cstring>
 
-#include "tenon/core/strict.h"
 #include "tenon/record/capture.h"
 #include "tenon/record/gate.h"
 #include "tenon/record/recorder.h"
@@ -16,7 +15,7 @@ CallKey::CallKey(const OperatorInfo& info, Recorder& recorder)
   recorder_.key_.clear();
   recorder_.numbers_.clear();
   word(reinterpret_cast<uintptr_t>(&info));
-  word(static_cast<uint64_t>(default_dtype()) | uint64_t{is_strict()} << 8);
+  word(static_cast<uint64_t>(default_dtype()));
 }
 
 void CallKey::word(uint64_t w) { recorder_.key_.push_back(w); }

@@ -4,6 +4,7 @@
 runs it once for each instruction set. NaNs count as one value, since the sign of a NaN says nothing.
 """
 
+import functools
 import hashlib
 import json
 import sys
@@ -184,6 +185,34 @@ def outcome(op, row, s):
     return bits([args[i] for i in row.writes if i < len(args)] if row.writes else got)
 
 
+#: (m, k, n) of products of 512^3 multiplications and more: whole blocks, and sizes that cut every block.
+PRODUCTS = ((512, 512, 512), (397, 771, 601), (33, 4099, 1021), (2053, 259, 311))
+
+
+def large_products(dtype):
+    """(name, call) of products whose operands are stored either way, and of one that scales what it adds to."""
+    rng = np.random.default_rng(0)
+    for m, k, n in PRODUCTS:
+        a, b, c = (tenon.from_numpy(rng.standard_normal(shape)).to(dtype) for shape in ((m, k), (k, n), (m, n)))
+        at, bt = a.t().contiguous().t(), b.t().contiguous().t()
+        for name, x, y in (("AB", a, b), ("A(B^T)^T", a, bt), ("(A^T)^TB", at, b)):
+            yield f"mm {dtype} {m}x{k}x{n} {name}", functools.partial(tenon.mm, x, y)
+        yield f"addmm {dtype} {m}x{k}x{n}", functools.partial(tenon.addmm, c, a, b, beta=0.5, alpha=1.5)
+
+
+def measure_products():
+    """({case: digests with one and two threads, strict or not}), of float32 and float64."""
+    found = {}
+    for dtype in (tenon.float32, tenon.float64):
+        for name, call in large_products(dtype):
+            found[name] = []
+            for threads, strict in ((1, False), (2, False), (2, True)):
+                tenon.set_num_threads(threads)
+                tenon.set_strict(strict)
+                found[name].append(bits(call()))
+    return found
+
+
 def ways(s, kind):
     """(what differs, sample, threads, strict) beside the first call."""
     yield "strict", s, 1, True
@@ -197,9 +226,8 @@ def ways(s, kind):
 
 
 def measure(names=None):
-    """({case: digest}, [differences], {operators that "large" samples were made for}, {kernels of vendors})."""
+    """({case: digest}, [differences], {operators that "large" samples were made for})."""
     digests, wrong, large = {}, [], set()
-    tenon.set_kernel_reporting(True)
     for name, entry in table.entries().items():
         op, row = entry.main, row_of(entry)
         if names and name not in names or name in UNLIKE or row is None or row.rebinds or TENON.function(op, row) is None:
@@ -225,13 +253,12 @@ def measure(names=None):
                     got = outcome(op, row, other)
                     if got != want and not (name in VIEWS and got == "ShapeError"):
                         wrong.append(f"{name} {dtype} {kind} ({s}): {what}{'' if len(got) == 32 else ' raises ' + got}")
-    vendors = {op for op, kernel, _ in tenon.kernel_counts() if kernel == "openblas"}
-    return digests, wrong, large, vendors
+    return digests, wrong, large
 
 
 def main(names):
-    digests, wrong, large, vendors = measure(names)
-    json.dump([tenon.cpu_target_name(), digests, wrong, sorted(large), sorted(vendors)], sys.stdout)
+    digests, wrong, large = measure(names)
+    json.dump([tenon.cpu_target_name(), digests, wrong, sorted(large), measure_products()], sys.stdout)
 
 
 if __name__ == "__main__":

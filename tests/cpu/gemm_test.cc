@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "backends/cpu/gemm/gemm_kernels.h"
-#include "backends/cpu/gemm/openblas.h"
 #include "tenon/core/error.h"
 #include "tenon/core/interrupt.h"
 #include "tenon/core/parallel.h"
@@ -318,32 +317,6 @@ TYPED_TEST(Gemm, BatchesEqualOneProductEach) {
   }
 }
 
-TYPED_TEST(Gemm, BlasTakesTransposedOperandsAndRefusesNegativeAndZeroStrides) {
-  using T = TypeParam;
-  const int64_t m = 6, n = 9, k = 4;
-  for (const Order order_a : kOrders) {
-    for (const Order order_b : kOrders) {
-      for (const Order order_c : kOrders) {
-        auto a = make<T>(m, k, order_a), b = make<T>(k, n, order_b), c = make<T>(m, n, order_c);
-        a.fill(random_value<T>), b.fill(random_value<T>);
-        const auto plain = [](Order o) { return o == Order::Row || o == Order::Column; };
-        const bool expected = plain(order_a) && plain(order_b) && plain(order_c);
-        ASSERT_EQ(blas_accepts(args_of(a, b, c)), expected);
-        if (!expected || !has_blas()) continue;
-        blas_gemm(args_of(a, b, c));
-        for (int64_t i = 0; i < m; ++i) {
-          for (int64_t j = 0; j < n; ++j) {
-            EXPECT_NEAR(c.at(i, j), defined(a, b, i, j, T(1), T(0), T(0)),
-                        32 * std::numeric_limits<T>::epsilon());
-          }
-        }
-      }
-    }
-  }
-  auto a = make<T>(m, k, Order::Row), b = make<T>(k, n, Order::Row), c = make<T>(m, n, Order::NegativeRow);
-  EXPECT_THROW(blas_gemm(args_of(a, b, c)), Error);
-}
-
 int g_asked, g_stops_at;
 
 /// Stops at the block of that number.
@@ -398,18 +371,6 @@ TYPED_TEST(Gemm, BatchesAreInterruptedBetweenEntries) {
   EXPECT_EQ(c.at(3 * 4 - 1, 0), T(4));
   EXPECT_EQ(c.at(3 * 4, 0), T(7));
   set_num_threads(threads);
-}
-
-TYPED_TEST(Gemm, StrictNeverCallsBlas) {
-  using T = TypeParam;
-  auto a = make<T>(520, 520, Order::Row), b = make<T>(520, 520, Order::Row),
-       c = make<T>(520, 520, Order::Row);
-  a.fill([] { return T(1); }), b.fill([] { return T(1); });
-  EXPECT_EQ(gemm_by_best(args_of(a, b, c), true), GemmBy::Tenon);
-  EXPECT_EQ(c.at(519, 519), T(520));
-  const GemmBy by = gemm_by_best(args_of(a, b, c), false);
-  EXPECT_TRUE(has_blas() || by == GemmBy::Tenon);
-  EXPECT_EQ(c.at(0, 519), T(520));
 }
 
 template <class T>

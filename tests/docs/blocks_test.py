@@ -91,12 +91,6 @@ def install_for_cpp(folder):
     assert "-ltenon" in readme_cmake(folder)
 
 
-@checks("install.md", "sh", "python -m tenon info")
-@checks("install.md", "text", "large matrix products")
-def what_info_prints(folder):
-    holds(run(block("docs/install.md", "sh", "python -m tenon info")), block("docs/install.md", "text", "large matrix"))
-
-
 @checks("compile.md", "text", "1 plan, run once")
 def the_first_report(folder):
     """What the page's first program prints."""

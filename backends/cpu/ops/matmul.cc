@@ -2,11 +2,10 @@
 #include <type_traits>
 
 #include "backends/cpu/copy/copy.h"
-#include "backends/cpu/gemm/openblas.h"
+#include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/ops/report.h"
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/parallel.h"
-#include "tenon/core/strict.h"
 #include "tenon/generated/matmul/kernels.h"
 #include "tenon/iter/pointwise.h"
 #include "tenon/ops/copy/elements.h"
@@ -28,24 +27,18 @@ template <class T>
 void product(const char* op, GemmArgs<T> args, const Scalar& alpha, const Scalar& beta) {
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
     gemm(args, {static_cast<float>(alpha.to_double()), static_cast<float>(beta.to_double())});
-    report_kernel(op, kOwnKernel);
   } else {
     if constexpr (std::is_floating_point_v<T>) {
       args.alpha = static_cast<T>(alpha.to_double());
       args.beta = static_cast<T>(beta.to_double());
-      const GemmBy by = gemm_by_best(args, is_strict());
-      if (by == GemmBy::OpenBlas)
-        tenon::report_kernel(op, "openblas");
-      else
-        report_kernel(op, kOwnKernel);
     } else {
       // Not by way of double, which holds integers to 2^53 only.
       args.alpha = static_cast<T>(alpha.to_int());
       args.beta = static_cast<T>(beta.to_int());
-      gemm(args);
-      report_kernel(op, kOwnKernel);
     }
+    gemm(args);
   }
+  report_kernel(op, kOwnKernel);
 }
 
 /// The dtypes that gemm computes in; narrower integers are widened first.

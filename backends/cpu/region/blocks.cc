@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "backends/cpu/gemm/openblas.h"
-
 namespace tenon::cpu {
 
 const graph::Node& anchor_of(const graph::Region& region) { return region.members[region.anchor_member]; }
@@ -85,10 +83,6 @@ AnchorShape::AnchorShape(const graph::Graph& g, const graph::Region& region) {
   n = sizes[ndim - 1];
   k = all[short_name(anchor) == "addmm" ? 1 : 0]->sizes.back();
   packed = n * k;
-  GemmArgs<float> args;
-  args.m = m, args.n = n, args.k = k;
-  const bool floats = is_floating_point(real_dtype(result.dtype)) && item_size(real_dtype(result.dtype)) >= 4;
-  is_vendor = floats && k > 0 && blas_pays(args) && has_blas();
 }
 
 }  // namespace tenon::cpu

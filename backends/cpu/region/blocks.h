@@ -30,8 +30,6 @@ struct AnchorShape {
   int64_t batch = 1;
   int64_t packed = 0;     ///< Elements of the operand that each block packs anew.
   bool is_whole = false;  ///< Blocks of rows are not for it.
-  bool is_vendor =
-      false;  ///< Outside of strict mode OpenBLAS may compute it, to bits that its shape decides.
 };
 
 const graph::Node& anchor_of(const graph::Region& region);

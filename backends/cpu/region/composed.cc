@@ -6,7 +6,6 @@
 #include "backends/cpu/region/member_call.h"
 #include "backends/cpu/region/operands.h"
 #include "tenon/core/parallel.h"
-#include "tenon/core/strict.h"
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/ops/copy/elements.h"
 
@@ -22,8 +21,7 @@ class Composed final : public graph::RegionProgram {
  public:
   Composed(const graph::Graph& g, const graph::Node& node)
       : anchor_(g, anchor_of(*node.region)),
-        own_(choose_blocks(g, node, true)),
-        vendors_(choose_blocks(g, node, false)),
+        blocks_(choose_blocks(g, node)),
         loop_(result_of(g, *node.region).sizes),
         numbers_(g, *node.region),
         operands_(g, node) {
@@ -43,8 +41,7 @@ class Composed final : public graph::RegionProgram {
 
   void run(const Arguments& arguments, bool& has_written) const override {
     const std::vector<uint64_t> numbers = numbers_.values(arguments.numbers);
-    const Blocks& blocks = is_strict() ? own_ : vendors_;
-    const bool all = blocks.at_once >= blocks.rows;
+    const bool all = blocks_.at_once >= blocks_.rows;
     // Operands that are the same for all rows.
     std::vector<Tensor> operands(operands_.size());
     for (size_t i = 0; i < operands.size(); ++i) {
@@ -52,17 +49,17 @@ class Composed final : public graph::RegionProgram {
         operands[i] = operands_.whole(i, arguments, numbers);
     }
     has_written = in_place_;
-    if (blocks.rows == 0) return;
+    if (blocks_.rows == 0) return;
     if (all) return block(arguments, numbers, operands, 0, num_rows());
-    const int64_t count = (blocks.rows + blocks.at_once - 1) / blocks.at_once;
+    const int64_t count = (blocks_.rows + blocks_.at_once - 1) / blocks_.at_once;
     const auto some = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = i * blocks.at_once;
-        block(arguments, numbers, operands, first, std::min(first + blocks.at_once, blocks.rows));
+        const int64_t first = i * blocks_.at_once;
+        block(arguments, numbers, operands, first, std::min(first + blocks_.at_once, blocks_.rows));
       }
     };
     // Too few blocks for all threads: these divide what is in each.
-    const bool few = count < num_threads() || blocks.row_work * blocks.at_once < kParallelWork / 4;
+    const bool few = count < num_threads() || blocks_.row_work * blocks_.at_once < kParallelWork / 4;
     parallel_for(0, count, few ? count : 1, some);
   }
 
@@ -98,7 +95,7 @@ class Composed final : public graph::RegionProgram {
   }
 
   MemberCall anchor_;
-  Blocks own_, vendors_;
+  Blocks blocks_;
   Dims loop_;
   PortNumbers numbers_;
   AnchorOperands operands_;

@@ -1,7 +1,6 @@
 // The composed engine: a product or a convolution with the expressions around it. Blocks of rows of the
 // result are made by the operator itself, called on slices of its operands, which a prologue may have made;
-// the epilogue runs on each block while it is in the cache. What OpenBLAS would
-// compute is computed whole, as the bits of some of its rows may differ.
+// the epilogue runs on each block while it is in the cache.
 #pragma once
 
 #include "tenon/graph/engine.h"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "tenon/core/strict.h"
-
 namespace tenon::cpu {
 namespace {
 
@@ -62,7 +60,7 @@ struct Model {
   Blocks blocks;
   int64_t step = 0;  // of rows, where blocks of any number of them have the same bits
 
-  Model(const graph::Graph& g, const graph::Node& node, bool strict)
+  Model(const graph::Graph& g, const graph::Node& node)
       : region(*node.region), shape(g, region), inner(g, region) {
     const Dims& sizes = result_of(g, region).sizes;
     const bool one_piece = shape.is_whole || sizes.empty() || (!region.over.empty() && region.over[0] == 1);
@@ -70,7 +68,7 @@ struct Model {
     blocks.at_once = std::max<int64_t>(blocks.rows, 1);
     const bool matrices = region.anchor == graph::Anchor::Convolution || sizes.size() == 3;
     blocks.row_work = (matrices ? shape.m : 1) * shape.n * shape.k;
-    if (blocks.rows <= 1 || writes_operands(g, node) || (shape.is_vendor && !strict)) return;
+    if (blocks.rows <= 1 || writes_operands(g, node)) return;
     const int64_t hot = std::max<int64_t>(kHotBytes / std::max<int64_t>(row_bytes(), 1), 1);
     // Tiles of a product have up to six rows; few of them do not pay for what is packed.
     constexpr int64_t kStep = 24;
@@ -97,13 +95,11 @@ struct Model {
 
 }  // namespace
 
-Blocks choose_blocks(const graph::Graph& g, const graph::Node& node, bool strict) {
-  return Model(g, node, strict).blocks;
-}
+Blocks choose_blocks(const graph::Graph& g, const graph::Node& node) { return Model(g, node).blocks; }
 
 std::vector<graph::Knobs> block_sizes(const graph::Graph& g, const graph::Node& node) {
   constexpr size_t kMost = 6;
-  const Model model(g, node, is_strict());
+  const Model model(g, node);
   std::vector<graph::Knobs> sizes;
   if (model.step == 0) return sizes;
   for (int64_t n = model.step; n < model.blocks.rows && sizes.size() < kMost; n *= 2) {
@@ -124,12 +120,12 @@ double apart(const graph::Graph& g, const Model& model) {
 }  // namespace
 
 graph::RegionCost cost_of(const graph::Graph& g, const graph::Node& node) {
-  const Model model(g, node, is_strict());
+  const Model model(g, node);
   return {.together = model.together(model.blocks) + passes(g, node), .apart = apart(g, model)};
 }
 
 graph::RegionCost cost_in_one_call(const graph::Graph& g, const graph::Node& node, bool has_rest) {
-  const Model model(g, node, is_strict());
+  const Model model(g, node);
   double together = kLibraryCall + passes(g, node) + 2 * pass(model.inner.whole, model.inner.whole);
   if (model.region.anchor == graph::Anchor::Convolution) {
     const graph::Geometry& images = g.geometry(g.uses(anchor_of(model.region))[0].geometry);

@@ -8,8 +8,7 @@
 
 namespace tenon::cpu {
 
-/// `strict`: OpenBLAS computes nothing.
-Blocks choose_blocks(const graph::Graph& g, const graph::Node& node, bool strict);
+Blocks choose_blocks(const graph::Graph& g, const graph::Node& node);
 /// What the composed engine's knob `rows` may be besides what it chooses itself, where it makes no difference
 /// to bits.
 std::vector<graph::Knobs> block_sizes(const graph::Graph& g, const graph::Node& node);

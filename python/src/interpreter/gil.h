@@ -55,7 +55,7 @@ void if_interpreter_lives(F&& f) noexcept {
 
 /// Releases the interpreter lock for a scope if `release` is true, so that other threads run during long
 /// work. Threads that compute without the lock are counted, and the process exits only after they have
-/// finished, because libraries such as OpenBLAS free their memory at exit.
+/// finished, because libraries such as libgomp and oneDNN free their memory at exit.
 class ReleaseGil {
  public:
   /// The thread that shuts the interpreter down keeps the lock.

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "backends/cpu/cpu_target.h"
-#include "backends/cpu/gemm/openblas_library.h"
 #include "python/src/call/overload.h"
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
@@ -354,10 +353,12 @@ PyMethodDef g_functions[] = {
      "Threads that kernels may use."},
     {"set_strict", &strict_on, METH_O,
      "set_strict(on, /)\n--\n\n"
-     "Keeps vendors' kernels out, so that results have the same bits anywhere."},
+     "No vendor's library computes while it is on. Without it, oneDNN may compute parts of programs that "
+     "were\n"
+     "compiled with relaxed=True; all other results have the same bits anywhere."},
     {"is_strict", [](PyObject*, PyObject*) { return PyBool_FromLong(is_strict()); }, METH_NOARGS,
      "is_strict()\n--\n\n"
-     "Whether vendors' kernels are kept out."},
+     "Whether set_strict keeps vendors' libraries out."},
     {"set_kernel_reporting", &report_kernels, METH_O,
      "set_kernel_reporting(on, /)\n--\n\n"
      "Records which kernels run, from now on or no longer."},
@@ -377,9 +378,6 @@ PyMethodDef g_functions[] = {
      METH_NOARGS,
      "cpu_target_name()\n--\n\n"
      "The instruction set that kernels run on."},
-    {"_openblas",
-     [](PyObject*, PyObject*) { return guarded([] { return to_python(cpu::openblas_description()); }); },
-     METH_NOARGS, "Version and file of the OpenBLAS that large matrix products go to, or why there is none."},
     {"hidden_copies", [](PyObject*, PyObject*) { return PyLong_FromLongLong(hidden_copies()); }, METH_NOARGS,
      "hidden_copies()\n--\n\n"
      "Copies that operators made unasked, so far."},

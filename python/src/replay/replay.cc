@@ -9,7 +9,6 @@
 #include "tenon/autograd/saved_hooks.h"
 #include "tenon/core/error.h"
 #include "tenon/core/parallel.h"
-#include "tenon/core/strict.h"
 #include "tenon/dispatch/changes.h"
 
 namespace tenon::python::replay {
@@ -19,7 +18,6 @@ Modes Modes::now() {
           thread_state.excluded.bits(),
           thread_state.grad_enabled,
           thread_state.inference_mode,
-          is_strict(),
           autograd::detail::are_saved_tensor_hooks_disabled(),
           tenon::default_dtype(),
           tenon::num_threads(),
@@ -29,7 +27,6 @@ Modes Modes::now() {
 const char* Modes::difference(const Modes& other) const noexcept {
   if (grad_enabled != other.grad_enabled) return "gradient mode";
   if (inference_mode != other.inference_mode) return "inference mode";
-  if (strict != other.strict) return "strict mode";
   if (saved_hooks_disabled != other.saved_hooks_disabled) return "whether saved-tensor hooks are disabled";
   if (default_dtype != other.default_dtype) return "the default dtype";
   if (num_threads != other.num_threads) return "the number of threads";

@@ -29,7 +29,7 @@ struct Modes {
   const char* difference(const Modes& other) const noexcept;
 
   uint64_t included, excluded;
-  bool grad_enabled, inference_mode, strict;
+  bool grad_enabled, inference_mode;
   bool saved_hooks_disabled;
   DType default_dtype;
   int num_threads;

@@ -194,7 +194,7 @@ def load_device(
 
 
 def unload_device(name: str) -> None:
-    """Unloads a device of which nothing lives any more; see `tenon.devices.unload_device`."""
+    """Unloads a device without live objects; see `tenon.devices.unload_device`."""
     from . import devices
 
     devices.unload_device(name)

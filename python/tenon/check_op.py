@@ -21,7 +21,7 @@ from .overhead import nanoseconds
 from .random import get_rng_state, set_rng_state
 from .testing import assert_close
 
-#: What a call may cost beside its kernel, in nanoseconds.
+#: What a call may cost besides its kernel, in nanoseconds.
 LIMIT = 2000.0
 
 
@@ -78,7 +78,7 @@ def check(full_name: str, given: str | None = None, limit: float = LIMIT) -> lis
               else "it is registered by define and impl"),
         of_graph("the graph is cached", later.built == 0 and later.orders == 0,
                  f"three further calls built {later.built} graphs; keep the graph, and the order of its UIDs: cached_plan does" if later.built
-                 else f"three further calls asked {later.orders} times for the order of UIDs; keep it beside the graph" if later.orders
+                 else f"three further calls asked {later.orders} times for the order of UIDs; keep it with the graph" if later.orders
                  else "three further calls built nothing, and asked for no order of UIDs"),
         of_graph("executed by addresses", later.by_pack == 0 and later.by_pointers > 0,
                  "calls pass addresses in the order of the UIDs" if later.by_pack == 0
@@ -197,7 +197,7 @@ def _key(call: _Seeded, schema: Any, arguments: Arguments, uses_graph: bool, own
     try:
         found = call(arguments.changed(lambda _, t: t.to("meta")))
     except Exception as e:
-        return Point(title, False, f"it does not run on the meta device, beside the host: {e}")
+        return Point(title, False, f"it runs on the host but not on the meta device: {e}")
     if not all(t.is_meta for t in (found if isinstance(found, tuple) else (found,)) if isinstance(t, _C.Tensor)):
         return Point(title, False, "tensors of the meta device got results of the host; cached_plan keys by device")
     kernel = python_kernel(call.op, arguments)
@@ -227,9 +227,9 @@ def _overhead(op: Any, arguments: Arguments, limit: float) -> Point:
             break
     if inner is None:
         return Point(title, took < 100 * limit, f"a call on tiny tensors takes {took:,.0f} ns, its kernel included")
-    beside = took - inner
-    return Point(title, beside <= limit,
-                 f"a call takes {took:,.0f} ns, of which {beside:,.0f} ns beside its plan; at most {limit:,.0f} are expected")  # fmt: skip
+    outside = took - inner
+    return Point(title, outside <= limit,
+                 f"a call takes {took:,.0f} ns, {outside:,.0f} ns of them outside of its plan; at most {limit:,.0f} are expected")  # fmt: skip
 
 
 def _run_of(g: Any) -> dict[str, Any]:

@@ -189,12 +189,12 @@ def table(args):
         print(("\n" if i else "") + f"table of {name}")
         _columns([(c.key, f"[{c.source}]", place(c.file, c.line)) for c in cells if c.key in listed], "  ")
         if rest := [c.key for c in cells if c.key not in listed]:
-            print(f"  nobody has registered anything for {', '.join(rest)}")
+            print(f"  no kernel or fallback is registered for {', '.join(rest)}")
 
 
 def keys(args):
     """Explains dispatch keys by name, or prints the key set of an expression's tensor; without either, lists the keys that a
-    call may arrive at, with --all also those that nobody has registered anything for."""
+    call may arrive at, with --all also those without a registered kernel or fallback."""
     import tenon
 
     from . import dispatch
@@ -242,15 +242,15 @@ def keys(args):
 
 
 #: What a key is that has a name and nothing more.
-_UNUSED = "nobody has registered anything for it"
+_UNUSED = "no kernel or fallback is registered for it"
 #: As tables print them, then PyTorch's spellings.
 _ALIASES = ("CompositeImplicit", "CompositeExplicit", "CompositeDense", "Autograd", "CatchAll",
             "CompositeImplicitAutograd", "CompositeExplicitAutograd")  # fmt: skip
 
 
 def check(args):
-    """Checks what the dispatcher knows of OP, or of every operator: that registrations, schemas and tables agree, and that no
-    kernel is registered for an operator that nobody declared."""
+    """Checks the dispatcher's data for OP, or for every operator: registrations, schemas and tables agree, and every
+    registered kernel is for a declared operator."""
     from . import dispatch
 
     dangling = dispatch.find_dangling_impls()
@@ -394,7 +394,7 @@ def _when(seconds):
 
 
 def conformance(args):
-    """Tries every operator on a device, beside the CPU: native, fallback, unsupported or wrong, by operator and dtype.
+    """Compares every operator on a device with the CPU: native, fallback, unsupported or wrong, by operator and dtype.
 
     Exit code 1 where something is wrong. Operators of your own take part when a module given with -i declares samples for
     them (tenon.conformance.declare).
@@ -405,7 +405,7 @@ def conformance(args):
 
 
 def bench(args):
-    """Prints what a call costs on this machine: by steps, beside the cuDNN frontend's published table and PyTorch.
+    """Prints what a call costs on this machine: by steps, next to the cuDNN frontend's published table and PyTorch.
 
     `overhead` is a custom operator over a graph, a built-in operator, and a loop of 10,000 small calls next to one large one; with
     NS::NAME it is that operator: tenon bench overhead -i my_ops.py my::norm --arguments '(tenon.ones(1, 16), 1e-6)'
@@ -501,10 +501,10 @@ def _parser():
         sub = add(function)
         sub.add_argument("op", metavar="OP", help="aten::add.Tensor; add means all overloads of aten::add")
         if function is table:
-            sub.add_argument("-a", "--all", action="store_true", help="also keys that nobody has registered anything for")
+            sub.add_argument("-a", "--all", action="store_true", help="also keys without a registered kernel or fallback")
     sub = add(keys)
     sub.add_argument("names", nargs="*", metavar="KEY or EXPRESSION")
-    sub.add_argument("-a", "--all", action="store_true", help="also keys that nobody has registered anything for")
+    sub.add_argument("-a", "--all", action="store_true", help="also keys without a registered kernel or fallback")
     add(check).add_argument("op", nargs="?", metavar="OP", help="as of dump")
     sub = add(trace, has_json=False)
     sub.add_argument("--shapes", action="store_true", help="also print the shapes of arguments")

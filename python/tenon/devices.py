@@ -52,7 +52,7 @@ def load_file(path: Path) -> None:
         with open(path, "rb") as file:
             is_device = b"\0tenon_plugin_v1\0" in file.read()
     except OSError:
-        is_device = False  # whoever loads it says what is wrong
+        is_device = False  # loading it reports what is wrong
     if is_device:
         load_device(path)
     else:

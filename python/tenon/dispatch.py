@@ -88,7 +88,7 @@ class Cell(NamedTuple):
 
     key: str
     source: str  #: "kernel", "default backend kernel", "composite kernel", "fallback", "fallthrough", "missing"
-    file: str  #: Empty where nobody registered anything.
+    file: str  #: Empty where nothing is registered.
     line: int
 
 
@@ -195,8 +195,8 @@ def key_name(key: Any) -> str:
 
 
 def keys(unused: bool = False) -> list[str]:
-    """The keys that a call may arrive at: Dense and Autograd ones of every backend, BackendSelect, and those that somebody
-    registered a kernel or a fallback for. With `unused`, also those with nothing behind them."""
+    """The keys that a call may arrive at: Dense and Autograd ones of every backend, BackendSelect, and those with a
+    registered kernel or fallback. With `unused`, also those without any."""
     return _d.all_keys() if unused else _d.used_keys()
 
 

@@ -133,7 +133,7 @@ def _with_index(device: Any) -> _C.device:
 
 
 class Handle:
-    """A device and its stream. One that `create_handle` did not make is nobody else's, so that a thread may set its stream."""
+    """A device and its stream. `create_handle` returns a shared one; a handle made directly is private, so a thread may set its stream."""
 
     def __init__(self, device: Any = "cpu") -> None:
         self.device = _with_index(device)
@@ -160,8 +160,8 @@ def destroy_handle(handle: Handle) -> None:
 
 
 def set_stream(handle: Handle, stream: Any) -> None:
-    """The stream on which plans of the handle run from now on: a stream of its device or its `stream_id`, of which 0 is the
-    default stream; None: the current one of the thread that runs the plan. The host has one, whose work runs at once."""
+    """The stream on which plans of the handle run from now on: a stream of its device or its `stream_id` (0: the default
+    stream); None: the current one of the thread that runs the plan. The host has one, whose work runs at once."""
     device, number = getattr(stream, "device", handle.device), getattr(stream, "stream_id", stream)
     if device != handle.device:
         raise ValueError(f"set_stream: the handle is one of {handle.device}, the stream one of {device}")
@@ -455,14 +455,14 @@ class pygraph:
         self, variant_pack: Mapping[Any, Any], workspace: Any = None, handle: Handle | None = None, budget_ms: float = 200.0
     ) -> list[dict[str, Any]]:
         """Times all plans that are built, and the best one again with its regions tuned, for `budget_ms` milliseconds at most; the
-        fastest runs from now on, and plans stand in the order of their times. No output of the pack is written. Plans that
-        compute something else, or need more workspace than there is, are not taken. Returns what became of each: its "name",
+        fastest runs from now on, and the plans are sorted by time. No output of the pack is written. Plans that
+        compute something else, or need more workspace than there is, are not taken. Returns a dict for each: its "name",
         "microseconds" (0: not timed), and "reason" (why it was not taken)."""
         if not 0 <= budget_ms < math.inf or budget_ms is True:
             raise ValueError(f"autotune: budget_ms must be a number of milliseconds, got {budget_ms!r}")
         pack, workspace = self._pack(variant_pack), self._workspace(workspace)
-        told = _builder.autotune(self._graph, pack, workspace, float(budget_ms), self._place(handle))
-        return [{"name": name, "microseconds": ns / 1000, "reason": reason} for name, ns, reason in told]
+        timed = _builder.autotune(self._graph, pack, workspace, float(budget_ms), self._place(handle))
+        return [{"name": name, "microseconds": ns / 1000, "reason": reason} for name, ns, reason in timed]
 
     def key(self) -> str:
         """32 digits, the same for every graph, built or recorded, that computes the same."""
@@ -525,7 +525,7 @@ class pygraph:
         return _builder.uids(self._graph)
 
     def _execute_with_ptrs(self, ptrs: Sequence[int], workspace: Any = None, handle: Handle | None = None) -> None:
-        """Addresses in the order of `_get_variant_pack_uids_sorted`; nothing is known of what lies there."""
+        """Addresses in the order of `_get_variant_pack_uids_sorted`; the memory there is not checked."""
         place = None if handle is None and self._handle is None else self._place(handle)
         _builder.execute_ptrs(self._graph, ptrs, workspace, place)
 

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Rows and columns of which more than so many are there show the first and the last ones.
+#: With more rows or columns than _MOST, only the first and the last _EDGE are shown.
 _MOST, _EDGE = 12, 5
 
 
@@ -28,7 +28,7 @@ def html_of(tensor: _C.Tensor) -> str:
 
 
 def _shown(n: int) -> list[int | None]:
-    """The positions that are shown of n; None stands for those left out."""
+    """The positions that are shown of n; None for those left out."""
     return [*range(n)] if n <= _MOST else [*range(_EDGE), None, *range(n - _EDGE, n)]
 
 

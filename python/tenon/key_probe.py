@@ -186,7 +186,7 @@ def names_in(function: Any) -> set[str]:
             for method in (cls.__dict__[name] for cls in owner if name in cls.__dict__):
                 todo.append(method)
                 if "super" not in getattr(getattr(method, "__code__", None), "co_names", ()):
-                    break  # it overrides those of the classes behind it
+                    break  # it overrides those of the next classes
         for cell in f.__closure__ or ():
             try:
                 todo.append(cell.cell_contents)

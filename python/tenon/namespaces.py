@@ -57,7 +57,7 @@ def function_of(name: str) -> Any:
 
 
 def _rank(overload: str) -> tuple[Any, ...]:
-    # A number fits a Tensor where it stands for one, but a tensor of no dimensions fits a Scalar too.
+    # A number fits a Tensor argument that accepts numbers, but a tensor of no dimensions fits a Scalar too.
     return (overload != "", not overload.startswith("Tensor"), overload)
 
 
@@ -81,7 +81,7 @@ def _find(ns: str, name: str) -> tuple[OpOverloadPacket, bool]:
         near = difflib.get_close_matches(name, names, n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         if not names:
-            hint = f"; nobody declared an operator in namespace {ns!r}"
+            hint = f"; no operator is declared in namespace {ns!r}"
         raise AttributeError(f"tenon.ops.{ns} has no operator {name!r}{hint}")
     overloads.sort(key=_rank)
     found = {o or "default": _C._op(f"{full}.{o}" if o else full) for o in overloads}

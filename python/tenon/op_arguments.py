@@ -53,7 +53,7 @@ def _elements(shape: tuple[int, ...], place: int) -> _C.Tensor:
 
 
 def _tiny(name: str, type_text: str, place: int, shape: tuple[int, ...]) -> Any:
-    """An argument of a type, of which most operators have some use."""
+    """An argument of a type, with a value that most operators accept."""
     width = shape[-1]
     if type_text == "Tensor":
         return _elements((width,) if name in ("weight", "bias", "gamma", "beta") else shape, place)

@@ -1,4 +1,4 @@
-"""What a call costs beside its kernel, measured on this machine: `tenon bench overhead`.
+"""What a call costs besides its kernel, measured on this machine: `tenon bench overhead`.
 
 A call is measured up to each of its steps, so that a step is the difference between two measurements and all steps add up to the
 whole call. The rows are those of the table that the cuDNN frontend publishes for its custom operators
@@ -156,7 +156,7 @@ def _nothing_runs() -> AbstractContextManager[None]:
 
 
 def _kernel_rungs(op: Any, arguments: Arguments) -> list[Rung]:
-    """A call of an operator's kernel, as far as its steps can be told apart; none where it is no function of Python."""
+    """A call of an operator's kernel, in the steps that can be separated; none where it is no function of Python."""
     kernel = python_kernel(op, arguments)
     if kernel is None:
         return []
@@ -239,7 +239,7 @@ def custom_operator(size: int = 16) -> list[Row]:
         "x": x, "w": weight, "r": x.detach().requires_grad_(), "native": tenon.nn.functional.rms_norm, "shape": (size,),
         "set_stream": graph.set_stream, "handle": graph.create_handle("cpu"), "f": lambda x, weight, eps: None,
     }  # fmt: skip
-    beside = {
+    compared = {
         "native operator": "native(r, shape, w, 1e-6)",
         "set the stream": "set_stream(handle, 0)",
         "a call of an empty function": "f(x, w, 1e-6)",
@@ -248,8 +248,8 @@ def custom_operator(size: int = 16) -> list[Row]:
         rows = _operator_rows(namespace("overhead").norm.default, Arguments((x, weight, 1e-6), {}))
     finally:
         lib._destroy()
-    measured = measure([Rung(name, statement, names) for name, statement in beside.items()])
-    rows += [apart(name, values) for name, values in zip(beside, measured)]
+    measured = measure([Rung(name, statement, names) for name, statement in compared.items()])
+    rows += [apart(name, values) for name, values in zip(compared, measured)]
     return _with_peers(rows, _torch_norm(size))
 
 
@@ -353,10 +353,10 @@ def one_call() -> list[Row]:
             Rung("dispatch, checks, result and kernel", "add(x, y)", names),
             Rung("autograd: one argument requires grad", "add(r, y)", names),
         ]
-        beside = {"for comparison: an empty tensor": "empty(shape)", "a call of an empty function of Python": "f(x, y)"}
-        measured = measure([*rungs, *(Rung(name, statement, names) for name, statement in beside.items())])
+        compared = {"for comparison: an empty tensor": "empty(shape)", "a call of an empty function of Python": "f(x, y)"}
+        measured = measure([*rungs, *(Rung(name, statement, names) for name, statement in compared.items())])
         found = steps([rung.step for rung in rungs], measured[: len(rungs)])
-        return found + [apart(name, values) for name, values in zip(beside, measured[len(rungs) :])]
+        return found + [apart(name, values) for name, values in zip(compared, measured[len(rungs) :])]
 
     import tenon
 

@@ -45,7 +45,7 @@ def is_pattern(name):
 
 
 def operators_like(pattern, among=None):
-    """The operators whose full name, or the part behind the namespace, matches a pattern."""
+    """The operators whose full name, or the part after the namespace, matches a pattern."""
     among = dispatch.operators() if among is None else among
     return [o for o in among if fnmatch.fnmatchcase(o, pattern) or fnmatch.fnmatchcase(o.partition("::")[2], pattern)]
 

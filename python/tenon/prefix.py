@@ -1,4 +1,4 @@
-"""Where the parts for C++ are: a wheel has headers, library and CMake package beside the extension module."""
+"""Where the parts for C++ are: a wheel has headers, library and CMake package next to the extension module."""
 
 import os
 

@@ -90,7 +90,7 @@ def _dispatch_check_all_invariants():
 
 
 def _dispatch_find_dangling_impls():
-    """What is registered for operators that nobody declared: a text for each."""
+    """The registrations for undeclared operators: a text for each."""
     return [_d.dump(name) for name in dispatch.find_dangling_impls()]
 
 
@@ -204,7 +204,7 @@ def _dispatch_key_for_device(device_type):
 
 
 def _dispatch_is_alias_key(dispatch):
-    """Whether the key stands for several."""
+    """Whether the key is an alias of several."""
     return _d.is_alias_key(dispatch)
 
 
@@ -301,7 +301,7 @@ def _dispatch_library(kind, name, dispatch, file="/dev/null", linenum=0):
     return _DispatchModule(kind, name, dispatch)
 
 
-#: Of the backends that have no Autograd key of their own, of which there are none.
+#: The backends without an Autograd key of their own: none.
 _dispatch_autogradother_backends = DispatchKeySet()
 
 

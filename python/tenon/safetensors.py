@@ -127,7 +127,7 @@ class safe_open:
         return _C._weights.tensor(self._opened(), name).to(self._device)
 
     def get_slice(self, name: str) -> Any:
-        """The tensor, of which `[...]` takes a part."""
+        """The tensor as a slice: `[...]` reads a part of it."""
         if not isinstance(name, str):
             raise TypeError(f"get_slice: name must be a str, got {describe(name)}")
         return _Slice(self, name)

@@ -150,7 +150,7 @@ def _device_of(place, location, is_loaded, name):
         device = _C.device(place)
         count = _C._devices.device_count(device.type)
         if (device.index or 0) < count:
-            _C.empty(0, device=device)  # a name that operators were registered for may have no device behind it
+            _C.empty(0, device=device)  # a name with registered operators may have no device
             return device
         has = f"{device.type}:0" if count == 1 else f"{device.type}:0 to {device.type}:{count - 1}" if count else "no device"
         problem = f"there is no device {device}: {device.type} has {has}"

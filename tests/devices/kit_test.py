@@ -72,7 +72,7 @@ TABLE_FAULTS = {
     "query yes": ("event_query", "event_query says yes before the marked work has run"),
     "query no": ("event_query", "event_query says no"),
     "event at once": ("event_sync", "event_sync returns before the marked work has run"),
-    "wait for event": ("stream_wait_event", "work behind an event runs before what the event marks"),
+    "wait for event": ("stream_wait_event", "work that waits for an event runs before the work that the event marks"),
     "elapsed time": ("event_elapsed", "ms from an event to a later one"),
     "seconds": ("event_elapsed", "on the host: it counts milliseconds"),
     "memory info": ("memory_info", "memory_info says that 268435456 bytes of 2"),

@@ -177,11 +177,11 @@ def test_keys_that_nobody_registered_anything_for():
     used = run("keys")
     assert "QuantizedCPU" not in used and "AutogradMeta" in used
     rest = run("keys", "--all").splitlines()
-    assert any(re.match(r"QuantizedCPU +nobody has registered anything for it", line) for line in rest)
-    assert run("keys", "QuantizedCPU") == "QuantizedCPU: runtime key, nobody has registered anything for it\n"
+    assert any(re.match(r"QuantizedCPU +no kernel or fallback is registered for it", line) for line in rest)
+    assert run("keys", "QuantizedCPU") == "QuantizedCPU: runtime key, no kernel or fallback is registered for it\n"
     assert "QuantizedCPU" not in run("keys", "CompositeImplicit")
     rows = run("table", "reshape").splitlines()
-    assert rows[-1].startswith("  nobody has registered anything for ") and "QuantizedCPU" in rows[-1]
+    assert rows[-1].startswith("  no kernel or fallback is registered for ") and "QuantizedCPU" in rows[-1]
     assert not any(row.startswith("  QuantizedCPU") for row in rows)
     assert any(row.startswith("  QuantizedCPU") for row in run("table", "--all", "reshape").splitlines())
 

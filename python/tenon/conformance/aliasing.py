@@ -18,9 +18,9 @@ def shared(op, s):
 
 
 class Shared(Call):
-    """A call of which tensors are the same one ("same"), or lie one element apart in one storage ("overlapping").
+    """A call whose tensors are the same one ("same"), or one element apart in one storage ("overlapping").
 
-    Of an in-place form these are the first tensor and all like it; of an out= form the first tensor and `out=`.
+    In an in-place form these are the first tensor and all like it; in an out= form the first tensor and `out=`.
     """
 
     def __init__(self, op, row, s, how):

@@ -1,4 +1,4 @@
-"""One call on the CPU and on a device, and what differs: results, arguments and what lies around them, identity, errors."""
+"""One call on the CPU and on a device, and what differs: results, arguments and the memory around them, identity, errors."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One operator on a device: every dtype, kind of sample and stride, in its form, with gradients; beside the CPU."""
+"""One operator on a device: every dtype, kind of sample and stride, in its form, with gradients; compared with the CPU."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from .samples import KINDS, Sample, Spec, geometry
 #: How many samples without elements are tried, at least.
 EMPTY = 8
 
-#: Strides of arguments that are tried beside the kinds of samples.
+#: Strides of arguments that are tried besides the kinds of samples.
 OFFSET = "offset"
 
 
@@ -27,7 +27,7 @@ class Plan:
     """How much of each operator is tried."""
 
     dtypes: tuple = tuple(d.name for d in axis())
-    #: Those of which all kinds of samples are tried; of the others those of `few`.
+    #: Dtypes that are tried with all kinds of samples; the others with those of `few`.
     thorough: tuple = tuple(d.name for d in axis())
     few: tuple = ("plain", "sliced", "special")
     #: How many samples of each kind.
@@ -100,7 +100,7 @@ class Cell:
 
 
 def moved(s):
-    """The same values behind five other elements; None where no argument can be."""
+    """The same values at offset five of a larger storage; None where no argument can be."""
     found = []
 
     def move(spec):

@@ -78,13 +78,13 @@ def alike_complex(got, want, d, allowed, infinite):
     """The same of complex numbers: near enough in absolute value where finite, and otherwise as Row.infinite says."""
     finite = np.isfinite(got) & np.isfinite(want)
     near = np.where(finite, np.abs(got - want) <= allowed, False) | np.isinf(allowed)
-    # A part beside an infinite or undefined one is as precise as a number by itself.
+    # If the other part is infinite or undefined, a part is as precise as a number by itself.
     own = np.where(allowed > 0, 8 * 2.0 ** (1 - d.digits), 0)
     parts = [
         alike(g, w, d, np.where(np.isfinite(w), np.maximum(own * np.abs(w), np.where(finite, 0, allowed)), 0))
         for g, w in ((got.real, want.real), (got.imag, want.imag))
     ]
-    # The sign of an infinite part beside an undefined one says nothing.
+    # The sign of an infinite part says nothing where the other part is undefined.
     for a, b in (("real", "imag"), ("imag", "real")):
         near |= np.isnan(getattr(got, a)) & np.isnan(getattr(want, a)) & np.isinf(getattr(got, b)) & np.isinf(getattr(want, b))
     if infinite != "parts":
@@ -138,7 +138,7 @@ def check_result(row, s, got, library=TENON):
 
 
 def check_view(row, s, got, args):
-    """The result lies in the storage of its argument, where NumPy's own view lies."""
+    """The result has the storage of its argument, and the place of NumPy's own view."""
     spec = s.specs()[0]
     want = row.reference(spec.array(), *[a.array() if isinstance(a, Spec) else a for a in s.args[1:]], **s.kwargs)
     if not isinstance(want, tuple):

@@ -43,7 +43,7 @@ def missing(b, device, devices):
 
 
 def out_of_memory(b):
-    """What is too large is told by the error's kind, and the device goes on."""
+    """A request that is too large raises OutOfMemoryError, and the device goes on."""
     total = b.module.mem_get_info(b.device)[1] or b.module.get_device_properties(b.device).total_memory
     for nbytes in (total + BLOCK if total else 0, 2**55):
         if not nbytes:

@@ -47,7 +47,7 @@ def stream_wait_event(b):
     with b.module.stream(other):
         shown = bool((x.cpu() == TASKS).all())
     stream.synchronize()
-    assert shown, "stream_wait_event, event_record: work behind an event runs before what the event marks"
+    assert shown, "stream_wait_event, event_record: work that waits for an event runs before the work that the event marks"
 
 
 def event_elapsed(b):

@@ -134,7 +134,7 @@ def result_type(operands):
         if result is None:
             result = lower
         elif _ORDER.index(BY_NAME[lower].category) > _ORDER.index(BY_NAME[result].category):
-            # A complex number beside floating tensors has their precision.
+            # A complex number with floating tensors has their precision.
             parts = BY_NAME[result].category == "floating" and BY_NAME[lower].category == "complex"
             result = lower if not parts else "complex128" if result == "float64" else "complex64"
     return result

@@ -1,4 +1,4 @@
-"""What calls operators: Tenon, and PyTorch beside it. Builds tensors from specs and finds the callable of an operator."""
+"""What calls operators: Tenon, and PyTorch for comparison. Builds tensors from specs and finds the callable of an operator."""
 
 from functools import cache
 

@@ -95,7 +95,7 @@ class Matrix:
             said = "; ".join(f"{n} {layout}: {why}" for (layout, why), n in sorted(lacking.items()))
             lines.append(f"of {len(self.ranks)} derivatives, without a layout: {said}")
         if self.peer:
-            lines.append("beside PyTorch: " + ", ".join(f"{k} {n}" for k, n in sorted(self.peer.items())))
+            lines.append("compared with PyTorch: " + ", ".join(f"{k} {n}" for k, n in sorted(self.peer.items())))
         return lines
 
     def text(self):

@@ -21,7 +21,7 @@ def kept(call, device):
     if not grows(call, device, lambda: None):
         return None
     if more := grows(call, device, gc.collect):
-        return Difference("memory", f"each call leaves {more} bytes behind, though its arguments and results are gone")
+        return Difference("memory", f"each call leaks {more} bytes after its arguments and results are gone")
     return None
 
 

@@ -58,7 +58,7 @@ def check_outputs(got, want, what):
 
 
 def two_outputs(b):
-    """Of which one is used by the other."""
+    """Two outputs; one is an input of the other."""
 
     def compose(g):
         x, y = g.tensor(dim=list(SHAPE), uid=1), g.tensor(dim=list(SHAPE), uid=2)

@@ -48,7 +48,7 @@ def summary(report):
         f"{report.device}: {report.described}",
         f"{len(by_operator(report.cells))} operators, {len(report.cells)} rows of operator and dtype: "
         + ", ".join(f"{states[s]} {s}" for s in STATES),
-        f"{sum(c.native + c.fallback for c in report.cells)} calls, of which {sum(c.native for c in report.cells)} ran on the "
+        f"{sum(c.native + c.fallback for c in report.cells)} calls, {sum(c.native for c in report.cells)} of them ran on the "
         f"device alone; {sum(c.gradients for c in report.cells)} incoming gradients, {sum(c.second for c in report.cells)} differentiated again",
         f"the CPU's bits: {same} of {len(native)} rows" + first_lost(native),
         f"claimed: {claimed} rows, served as claimed: {kept}, served beyond claims: {beyond}",

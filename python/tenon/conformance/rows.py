@@ -37,7 +37,7 @@ class Row:
     #: Complex operands give a real result: "self", "same" and "float" mean the dtype of their parts.
     real: bool = False
     #: How far results may be from the reference, in units in the last place of the result; of a complex result's
-    #: absolute value, so that a small part beside a large one may lose digits.
+    #: absolute value, so that a part much smaller than the other may lose digits.
     ulps: float = 0
     #: How far the reference itself may be from the exact value, in units in the last place of float64.
     reference_ulps: float = 0
@@ -168,7 +168,7 @@ class Row:
             def common(k, a):
                 if k not in self.operands or not isinstance(a, np.ndarray):
                     return a
-                # One number beside tensors counts as it is, as a plain number does (docs/differences.md).
+                # A 0-dim array with tensors keeps its value, as a plain number does (docs/differences.md).
                 one = a.ndim == 0 and any(isinstance(o, Spec) and o.dim for o in self.promoting(s))
                 held = BY_NAME[self.wide_dtype(target.name)] if one else target
                 return held.store(a).reshape(a.shape)

@@ -1,4 +1,4 @@
-"""Runs the kit over a device: workers in processes of their own, started again behind what made one crash."""
+"""Runs the kit over a device: workers in processes of their own, which restart after the operator that crashed one."""
 
 import fnmatch
 import json
@@ -87,7 +87,7 @@ class Worker:
         return self.process.end()
 
     def crashed(self, code, errors):
-        """Notes the operator that was under way; the next process goes on behind it."""
+        """Notes the running operator; the next process continues after it."""
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         last = errors.strip().splitlines()[-1:] or [""]
         # An exception that reached the end of the process is not the operator's own, which is caught.

@@ -41,7 +41,7 @@ def geometry(layout, shape):
             strides[d] = strides[d + 1] * shape[d + 1] + 1
         offset, spare = 3, 2
     elif layout == "offset":
-        # Contiguous, with other elements before and behind.
+        # Contiguous, with other elements before and after.
         strides, offset, spare = dense(range(n)), 5, 2
     elif layout == "channels_last" and n in (4, 5):
         strides = dense([0, *range(2, n), 1])
@@ -81,7 +81,7 @@ class Spec:
 
 @dataclass
 class Sample:
-    """Arguments of one call. Specs stand for tensors, also inside lists."""
+    """Arguments of one call. Specs describe tensors, also inside lists."""
 
     args: tuple
     kwargs: dict = field(default_factory=dict)
@@ -191,7 +191,7 @@ class Maker:
             lo, hi = max(int(np.ceil(lo)), least), min(int(np.floor(hi)), most)
             return self.rng.integers(lo, max(hi, lo) + 1, count)
         if self.kind == "grad" or distinct:
-            # Apart from each other and from the kinks that lie at whole and half numbers.
+            # Apart from each other and from the kinks at whole and half numbers.
             grid = lo + (np.arange(count) + 0.37 + 0.2 * self.rng.random(count)) * (hi - lo) / max(count, 1)
             near = np.abs(grid * 2 - np.rint(grid * 2)) < 0.1
             real = self.rng.permutation(grid + near * 0.07)

@@ -69,7 +69,7 @@ class Operator:
     def form(self):
         if any(a.written and a.keyword_only for a in self.arguments):
             return "out"
-        # What writes another argument than the first returns new tensors beside it.
+        # An operator that writes another argument than the first returns new tensors, too.
         return "inplace" if any(a.written for a in self.arguments[:1]) else "functional"
 
     @property

@@ -133,7 +133,7 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The sum, mean or max of the rows that each bag names: a row of input [B, N], or what lies between two `offsets`."""
+    """The sum, mean or max of the rows that each bag names: a row of input [B, N], or the range between two `offsets`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The functions behind the modules. A function whose arguments need no translation is the operator itself."""
+"""The functions of the modules. A function whose arguments need no translation is the operator itself."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def embedding_bag(
 ) -> Tensor:
     """The sum, mean or max of the rows of `weight` [N, D] in each bag: [B, D].
 
-    Bags are the rows of input [B, n], or what lies from one of `offsets` [B] to the next in input [n]. Indices equal to
+    Bags are the rows of input [B, n], or the ranges of input [n] between consecutive `offsets` [B]. Indices equal to
     padding_idx count nothing.
     """
     if mode not in _BAG_MODES:

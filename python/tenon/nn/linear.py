@@ -67,7 +67,7 @@ class Flatten(TensorModule):
 
 
 class Unflatten(TensorModule):
-    """Splits dimension `dim` into dimensions of the sizes `unflattened_size`, of which one may be -1."""
+    """Splits dimension `dim` into dimensions of the sizes `unflattened_size`; one of them may be -1."""
 
     def __init__(self, dim: int | str, unflattened_size: Sequence[int]) -> None:
         super().__init__()

@@ -82,7 +82,7 @@ class Module(ModuleHooks, ModuleState):
             raise TypeError(f"{type(self).__name__}: a part's name must be a str, got {describe(name)}")
         if not name or "." in name:
             raise KeyError(f"{type(self).__name__}: a part's name must be non-empty and without dots, got {name!r}")
-        # None stands for a part that is not there.
+        # None is an absent part.
         is_part = name in self.__dict__ and isinstance(self.__dict__[name], (kind, type(None)))
         if hasattr(self, name) and not is_part:
             raise KeyError(f"{type(self).__name__}: attribute {name!r} exists already")

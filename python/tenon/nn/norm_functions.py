@@ -43,7 +43,7 @@ def group_norm(
 ) -> Tensor:
     """Normalises `num_groups` groups of the channels of each sample of input [N, C, ...]."""
     if input.dim() > 1 and num_groups > 0:
-        # The channels of a group are values of it; groups of several samples stand side by side.
+        # As PyTorch counts: a group's values are its channels in all samples.
         _check_more_than_one("group_norm", input, input.numel() // max(num_groups, 1))
     return _group_norm(input, num_groups, weight, bias, eps)
 

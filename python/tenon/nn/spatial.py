@@ -209,7 +209,7 @@ def interpolate(
     """Resizes [N, C, W], [N, C, H, W] or [N, C, D, H, W] to `size`, or by `scale_factor`.
 
     Modes: nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area. With antialias, bilinear and bicubic take
-    weighted means of all that an element of a smaller result stands for.
+    weighted means of all input elements that an element of a smaller result covers.
     """
     if mode not in _SMOOTH and mode not in _NEAREST and mode != "area":
         raise NotImplementedError(f"interpolate: mode must be one of {[*_NEAREST, *_SMOOTH, 'area']}, got {mode!r}")

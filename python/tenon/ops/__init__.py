@@ -1,7 +1,7 @@
 """tenon.ops: all operators by name: tenon.ops.ns.name(...), and a single overload as tenon.ops.ns.name.overload.
 
-Beside the namespaces are functions of operators that come with Tenon and are made as anybody's custom operators are, each in
-a file of its own: `layernorm`, `moe_matmul`, `rmsnorm`, `sdpa`. The operators are in the namespace `tenon`.
+Next to the namespaces are the functions of operators that come with Tenon and are written as custom operators, one file each:
+`layernorm`, `moe_matmul`, `rmsnorm`, `sdpa`. The operators are in the namespace `tenon`.
 """
 
 from __future__ import annotations

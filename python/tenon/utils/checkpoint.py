@@ -95,7 +95,7 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True
 ) -> Any:
-    """Applies functions, or the modules of a Sequential, one after another to `input`: `segments` parts of equal length, of which
+    """Applies functions, or the modules of a Sequential, one after another to `input`, in `segments` parts of equal length;
     all but the last one are checkpoints."""
     try:
         steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
@@ -141,7 +141,7 @@ def _run(function, args, kwargs, preserves, context_fn, checks):
 
 
 class _Place:
-    """Stands for a saved tensor in the graph."""
+    """Takes the place of a saved tensor in the graph."""
 
     __slots__ = ("__weakref__", "header")
 

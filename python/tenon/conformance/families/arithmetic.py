@@ -12,7 +12,7 @@ _BITS = dict(refuse=("floating", "complex"))
 _ORDERED = dict(refuse=("complex",))
 #: Which of two zeros is the larger one is not said (ISO C leaves it to fmax).
 _EXTREMA = dict(signed_zeros=False, **_ORDERED)
-#: Numbers beside a tensor.
+#: Numbers with a tensor.
 _NUMBERS = (2, -3, 2.5, 1.5 - 0.5j)
 
 

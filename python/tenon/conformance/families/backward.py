@@ -124,7 +124,7 @@ def _scatter_src(g, dim, index, sizes):
 
 
 def _scatter_reduce_samples(m):
-    """Gradients of sums, of which that of `self` is gone where it does not take part."""
+    """Gradients of sums; that of `self` is absent where it does not take part."""
     for shape in _shapes(m):
         counts = (2, *shape[1:])
         for include in (True, False):
@@ -208,7 +208,7 @@ def _scaled_samples(m):
 
 
 def _parts_samples(sizes_of, *extra_of):
-    """Gradients of the parts of a tensor, one of which may be missing."""
+    """Gradients of the parts of a tensor; one may be missing."""
 
     def make(m):
         for shape in _shapes(m):

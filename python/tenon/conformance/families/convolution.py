@@ -17,7 +17,7 @@ def _numbers(value, spatial):
 
 
 def _products(x, w, multiply, stride, padding, dilation, groups):
-    """Calls multiply(out channels, in channels, tap, window) for every tap of every group: what lies under the tap."""
+    """Calls multiply(out channels, in channels, tap, window) for every tap of every group, with the window's elements at that tap."""
     spatial = w.ndim - 2
     padded = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
     sizes = [(padded.shape[i + 2] - dilation[i] * (w.shape[i + 2] - 1) - 1) // stride[i] + 1 for i in range(spatial)]

@@ -12,7 +12,7 @@ def _reduce(each, reduction):
 
 
 def _loss(each):
-    """The reduction comes third, or by name; what else an expression takes behind it or by name."""
+    """The reduction comes third, or by name; an expression's other arguments after it or by name."""
     return lambda a, b, reduction=1, *more, **named: _reduce(each(a, b, *more, **named), reduction)
 
 

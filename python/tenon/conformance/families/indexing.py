@@ -128,7 +128,7 @@ def _nonzero_samples(m):
 
 
 def _distinct(m, spec, size, dim=0):
-    """Positions of which none occurs twice along `dim`, where derivatives need that: of two writes to a place, one counts."""
+    """Positions without repetitions along `dim`, where derivatives need that: only one of two writes to a place counts."""
     if m.kind == "grad" and spec.shape:
         order = np.argsort(m.rng.random([size if d == dim else n for d, n in enumerate(spec.shape)]), dim)
         spec.array()[...] = np.take(order, np.arange(spec.shape[dim]), dim)
@@ -352,7 +352,7 @@ def _counts(m):
 
 _NO_SLOPE = {"grad": "integers have no derivatives", "gradgrad": "integers have no derivatives"}
 _SUMS = {"ulps": 4, "magnitude": True, "infinite": "class"}
-# Products of few factors, some of which differ by orders of magnitude; zeros of extrema have the sign of one of several.
+# Products of few factors, which may differ by orders of magnitude; zeros of extrema have the sign of one of several.
 _FOLDS = {"ulps": 8, "complex_ulps": 32, "magnitude": True, "infinite": "order", "signed_zeros": False}
 
 ROWS = [

@@ -377,7 +377,7 @@ def _legit(x, weight, bias, mean, var, training, momentum, eps):
 
 
 def _call_legit(x, weight, bias, mean, var, *rest):
-    """With the running statistics that it leaves, beside those it was given."""
+    """The call on copies of the running statistics, with their new values in the result."""
     mean, var = mean.clone(), var.clone()
     aten = importlib.import_module(type(x).__module__.partition(".")[0]).ops.aten
     return (*aten._native_batch_norm_legit.default(x, weight, bias, mean, var, *rest), mean, var)

@@ -19,7 +19,7 @@ from .workers import WorkerPool
 
 
 class _Endless(Sampler[None]):
-    """Stands for the rows of an iterable dataset, which have no numbers."""
+    """The row numbers of an iterable dataset, which has none: None without end."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -27,7 +27,7 @@ class _Endless(Sampler[None]):
 
 
 class DataLoader:
-    """Batches of a dataset, in order, shuffled anew for each pass, or in the order of a sampler. Arguments as in PyTorch.
+    """Batches of a dataset, in order, shuffled for each pass, or in the order of a sampler. Arguments as in PyTorch.
 
     With `num_workers`, that many processes read batches ahead of time, prefetch_factor each. The order of batches does not
     depend on their number. Workers get seeds of their own, which follow from the generator's state and the pass.

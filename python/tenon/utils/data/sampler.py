@@ -39,7 +39,7 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """A random order, anew for each pass; with `replacement`, each number independently of the others."""
+    """A new random order for each pass; with `replacement`, each number independently of the others."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ def _drawn(rows: int, left: int, generator: _C.Generator) -> _C.Tensor:
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given numbers in random order, anew for each pass."""
+    """The given numbers in a new random order for each pass."""
 
     def __init__(self, indices: Sequence[int], generator: _C.Generator | None = None) -> None:
         self.indices, self.generator = indices, generator

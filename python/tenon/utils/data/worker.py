@@ -1,6 +1,6 @@
 """What a worker process of a DataLoader runs, and how an exception in it comes to the caller.
 
-A worker reads tasks from one pipe and writes results to another, both its own: a worker that is killed leaves no lock behind
+A worker reads tasks from one pipe and writes results to another, both its own: a killed worker holds no lock
 that others wait for. A thread of the worker takes tasks out of the pipe at once, so that the caller never waits to write one.
 """
 

@@ -88,7 +88,7 @@ class WorkerPool:
             raise
 
     def start_epoch(self, seed: int) -> None:
-        """Has every worker begin anew. Results of a pass that was left early are thrown away."""
+        """Restarts every worker. Results of a pass that was left early are dropped."""
         try:
             self.passes += 1
             for worker in self.workers:

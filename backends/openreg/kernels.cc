@@ -95,7 +95,7 @@ int64_t launches(abi::Call& call, const abi::Tensor&) {
 }  // namespace openreg
 
 TENON_LIBRARY(openreg, m) {
-  m.def("custom_abs(Tensor self) -> Tensor");
+  m.def("custom_abs(Tensor self) -> Tensor", {TENON_TAG_POINTWISE});
   m.def("sum_on_host(Tensor self) -> float");
   m.def("waits(Tensor self) -> int");
   m.def("launches(Tensor self) -> int");

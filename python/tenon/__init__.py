@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     # Of tenon.graph, and plans of its graphs.
     from .cached_plans import cached_plan as cached_plan
+    from .tags import Tag as Tag
     from .graph import (
         create_handle as create_handle,
         destroy_handle as destroy_handle,
@@ -243,6 +244,7 @@ _LATER_FROM = {
     # What programs of the cuDNN frontend begin with.
     **dict.fromkeys(("create_handle", "destroy_handle", "pygraph", "set_stream"), "graph"),
     "cached_plan": "cached_plans",
+    "Tag": "tags",
     # Types of tensors that older programs name.
     **dict.fromkeys(
         (f"{kind}Tensor" for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")), "legacy"

@@ -20,12 +20,14 @@ from ._C import OpOverload, OpOverloadPacket
 from .absent import module_getattr
 from .arguments import check_module as _check_module, describe
 from .infer_schema import infer_schema
+from .tags import names_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeVar, overload
 
+    from .tags import Tagged
     from .types import Op
 
     Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -154,13 +156,18 @@ class Library:
         self._finalizer = weakref.finalize(self, _destroy, self._handle, self._names)
         self._finalizer.atexit = False
 
-    def define(self, schema: str, alias_analysis: str = "", *, tags: Sequence[str] = ()) -> str:
-        """Declares an operator: `name.overload(arguments) -> returns`. Returns its name."""
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Tagged = ()) -> str:
+        """Declares an operator: `name.overload(arguments) -> returns`. Returns its name.
+
+        `tags` are members of tenon.Tag or their names. Raises ValueError for one that there is not, or that contradicts the
+        schema.
+        """
+        names = names_of("Library.define", tags)
         parsed = _C._parse_schema(schema)
         full_name = parsed[1] if "::" in parsed[1] else f"{self.ns}::{parsed[1]}"
         for _, function, with_keyset in _early.get(full_name, ()):
             _check_kernel(parsed, function, with_keyset)
-        self._handle.define(schema, *_caller())
+        self._handle.define(schema, names, *_caller())
         self._names.add(full_name)
         namespaces.forget(self.ns, _split(full_name)[1].partition(".")[0])
         return _split(full_name)[1]
@@ -276,8 +283,8 @@ def _decorator(register: Callable[[Any], Any], function: Any) -> Any:
 @overload
 def define(qualname: Library, schema: str) -> Callable[[Fn], Fn]: ...
 @overload
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Sequence[str] = ()) -> None: ...
-def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tags: Sequence[str] = ()) -> Any:
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Tagged = ()) -> None: ...
+def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tags: Tagged = ()) -> Any:
     """Declares an operator: define("ns::name", "(Tensor x) -> Tensor"); of a Library: @define(lib, "name(...) -> ...")."""
     if isinstance(qualname, Library):
         name = qualname.define(schema)
@@ -285,7 +292,7 @@ def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tag
     ns, name = _split(qualname)
     if not isinstance(schema, str):
         raise TypeError(f"define: the schema of {qualname} must be a str, got {describe(schema)}")
-    _fragment(ns, lib).define(name + schema)
+    _fragment(ns, lib).define(name + schema, tags=names_of("define", tags))
 
 
 @overload
@@ -426,7 +433,7 @@ def custom_op(
     mutates_args: str | Iterable[str],
     device_types: str | Sequence[str] | None = None,
     schema: str | None = None,
-    tags: Sequence[str] | None = None,
+    tags: Tagged = None,
 ) -> Callable[[Callable[..., Any]], OpOverload]: ...
 @overload
 def custom_op(
@@ -437,7 +444,7 @@ def custom_op(
     mutates_args: str | Iterable[str],
     device_types: str | Sequence[str] | None = None,
     schema: str | None = None,
-    tags: Sequence[str] | None = None,
+    tags: Tagged = None,
 ) -> OpOverload: ...
 def custom_op(
     name: str,
@@ -447,7 +454,7 @@ def custom_op(
     mutates_args: str | Iterable[str],
     device_types: str | Sequence[str] | None = None,
     schema: str | None = None,
-    tags: Sequence[str] | None = None,
+    tags: Tagged = None,
 ) -> Any:
     """Makes a function an operator: `@custom_op("ns::name", mutates_args=())`. Returns the operator.
 
@@ -472,7 +479,7 @@ def custom_op(
             _custom.pop(name)._destroy()
         library = Library(ns, "FRAGMENT")
         try:
-            library.define(op_name + inferred)
+            library.define(op_name + inferred, tags=names_of("custom_op", tags))
             for key in _keys(device_types):
                 library.impl(op_name, function, key)
             # Until a derivative is registered: backward says that there is none.
@@ -498,6 +505,7 @@ def opcheck(
         "test_autograd_registration",
         "test_faketensor",
         "test_aot_dispatch_dynamic",
+        "test_tags",
     ),
     raise_exception: bool = True,
     atol: float | None = None,
@@ -509,6 +517,9 @@ def opcheck(
     test_schema: it writes no argument that its schema does not say. test_autograd_registration: backward
     has a derivative, where an argument requires grad. test_faketensor: on meta tensors it has the same shapes, dtypes and strides.
     test_aot_dispatch_dynamic: in a recorded program (tenon.compile) it gives the same values and gradients.
+    test_tags, which PyTorch has not: what tags say of it that these arguments can show. With pointwise, equal elements give equal results wherever
+    they are; with inplace it returns its first argument; without nondeterministic_seeded and nondeterministic_bitwise two calls give the
+    same bits, and with the first of these they do from the same state of the generator.
 
     Returns "SUCCESS" or a sentence for each test; with `raise_exception` the first that fails is an error (tenon.opcheck.OpCheckError).
     """

@@ -8,7 +8,9 @@ from .arguments import check_module as _check_module, describe
 from .autograd import grad
 from .autograd.grad_mode import no_grad
 from .compile import compile
+from .functional import broadcast_shapes
 from .namespaces import find_operator
+from .random import get_rng_state, set_rng_state
 from .testing import assert_close
 
 TYPE_CHECKING = False
@@ -122,11 +124,51 @@ def _compiled(call: _Call) -> str:
     return ""
 
 
+def _tags(call: _Call) -> str:
+    tags = {tag.name for tag in call.op.tags}
+
+    def results(change=lambda t: t.detach().clone()):
+        args, kwargs = call.copies(change)
+        with no_grad():
+            made = _tensors(call.op(*args, **kwargs))
+        named = call.named(args, kwargs)
+        return made + [t for _, writes, t in named if writes], named
+
+    state = get_rng_state()
+    first, named = results()
+    if "inplace" in tags and not (first and named and first[0] is named[0][2]):
+        return "it has the tag inplace, and does not return its first argument"
+    if "nondeterministic_bitwise" not in tags:
+        if "nondeterministic_seeded" in tags:
+            set_rng_state(state)
+        if not all(map(_same_bits, first, results()[0])):
+            if "nondeterministic_seeded" in tags:
+                return "it has the tag nondeterministic_seeded, and gives other bits from the same state of the default generator"
+            return "two calls give different bits, and it has neither the tag nondeterministic_seeded nor nondeterministic_bitwise"
+    if "pointwise" in tags:
+        return _pointwise(results, first, named)
+    return ""
+
+
+def _pointwise(results, first, named) -> str:
+    shape = broadcast_shapes(*(t.shape for _, _, t in named))
+    for i, result in enumerate(first):
+        if result.shape != shape:
+            return f"it has the tag pointwise, and result {i} has the shape {tuple(result.shape)}, where its arguments broadcast to {tuple(shape)}"
+    # A number that is a tensor stays one: it takes part in promotion otherwise.
+    reversed_ = results(lambda t: t.detach().expand(shape).flip(*range(len(shape))) if t.dim() else t.detach().clone())[0]
+    for i, (result, other) in enumerate(zip(first, reversed_)):
+        if not _same_bits(result, other.flip(*range(len(shape)))):
+            return f"it has the tag pointwise, and result {i} depends on where elements are"
+    return ""
+
+
 TESTS = {
     "test_schema": _schema,
     "test_autograd_registration": _autograd_registration,
     "test_faketensor": _faketensor,
     "test_aot_dispatch_dynamic": _compiled,
+    "test_tags": _tags,
 }
 
 

@@ -173,9 +173,13 @@ class Library {
   Library(TenonRegistrar* registrar, const char* ns, const char* key)
       : registrar_(registrar), ns_(ns), key_(key) {}
 
-  /// Declares an operator.
-  Library& def(const std::string& schema) {
-    check(host().register_schema(registrar_, (ns_ + schema).c_str()));
+  /// Declares an operator. Hosts before 1.3 ignore tags.
+  Library& def(const std::string& schema, std::initializer_list<TenonTag> tags = {}) {
+    const std::string text = ns_ + schema;
+    check(has(&TenonHost::register_operator)
+              ? host().register_operator(registrar_, text.c_str(), tags.begin(),
+                                         static_cast<uint32_t>(tags.size()))
+              : host().register_schema(registrar_, text.c_str()));
     return *this;
   }
   /// Declares an operator and registers a kernel for all keys without one.

@@ -22,7 +22,7 @@ extern "C" {
 /* The version of the interface. The major number is in the name of the export; the minor one grows with each
  * function or field that is appended. A plug-in says which minor version it needs. */
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 2
+#define TENON_ABI_MINOR 3
 
 /* ---- Status ---- */
 
@@ -153,6 +153,30 @@ typedef TenonStatus* (*TenonKernel)(void* self, void* data, const TenonCall* cal
 /* Collects what a plug-in registers while it is loaded. */
 typedef struct TenonRegistrar TenonRegistrar;
 
+/* Since 1.3. What a declaration says of an operator besides its schema, under PyTorch's names. */
+typedef enum TenonTag {
+  TENON_TAG_CORE = 0,
+  TENON_TAG_CUDAGRAPH_UNSAFE = 1,
+  TENON_TAG_DATA_DEPENDENT_OUTPUT = 2,
+  TENON_TAG_DYNAMIC_OUTPUT_SHAPE = 3,
+  TENON_TAG_FLEXIBLE_LAYOUT = 4,
+  TENON_TAG_GENERATED = 5,
+  TENON_TAG_INPLACE = 6,
+  TENON_TAG_INPLACE_VIEW = 7,
+  TENON_TAG_MAYBE_ALIASING_OR_MUTATING = 8,
+  TENON_TAG_NEEDS_CONTIGUOUS_STRIDES = 9,
+  TENON_TAG_NEEDS_EXACT_STRIDES = 10,
+  TENON_TAG_NEEDS_FIXED_STRIDE_ORDER = 11,
+  TENON_TAG_NONDETERMINISTIC_BITWISE = 12,
+  TENON_TAG_NONDETERMINISTIC_SEEDED = 13,
+  TENON_TAG_OUT = 14,
+  TENON_TAG_OUT_VARIANT = 15,
+  TENON_TAG_POINTWISE = 16,
+  TENON_TAG_PT2_COMPLIANT_TAG = 17,
+  TENON_TAG_REDUCTION = 18,
+  TENON_TAG_VIEW_COPY = 19
+} TenonTag;
+
 typedef struct TenonHost {
   uint32_t struct_size;
   uint32_t minor; /* TENON_ABI_MINOR of the host. */
@@ -211,6 +235,10 @@ typedef struct TenonHost {
                                         int line);
   /* Since 1.2. The dtype of new tensors where nothing says which. */
   TenonDType (*default_dtype)(void);
+  /* Since 1.3. As register_schema, with tags. Loading is refused for a number that is no TenonTag, and for a
+   * tag that contradicts the schema. */
+  TenonStatus* (*register_operator)(TenonRegistrar*, const char* schema, const TenonTag* tags,
+                                    uint32_t num_tags);
 } TenonHost;
 
 /* ---- What a device offers ---- */

@@ -7,6 +7,7 @@
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/autograd/history.h"
 #include "tenon/core/thread_state.h"
+#include "tenon/dispatch/builtin.h"
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/schema/schema.h"
@@ -200,7 +201,8 @@ PointwiseOperator& declare(const PointwiseInfo& info, const std::string& name, s
   const std::string wanted = overload;
   for (int i = 2; dispatcher.find_op(name, overload); ++i) overload = fmt::format("{}_{}", wanted, i);
   const auto where = SourceLocation::here();
-  dispatcher.define(schema::parse_schema(schema_text(name, overload, info)), where, Dispatcher::Listed::No);
+  dispatcher.define(schema::parse_schema(schema_text(name, overload, info)), where, Dispatcher::Listed::No,
+                    {Tag::pointwise});
   OperatorEntry& entry = dispatcher.find_op(name, overload)->entry();
   auto* op = new PointwiseOperator{.info = info,
                                    .entry = entry,
@@ -232,7 +234,8 @@ std::mutex& declaring() {
   const std::lock_guard lock(declaring());
   if (PointwiseOperator* op = info.op.load(std::memory_order_acquire)) return *op;
   const PointwiseOperator* forward = from.forward.op.load(std::memory_order_acquire);
-  std::string name = forward ? std::string(forward->entry.name) : fmt::format("aten::{}", from.forward.name);
+  std::string name = forward ? std::string(forward->entry.name)
+                             : fmt::format("{}::{}", tenon::detail::kBuiltinNamespace, from.forward.name);
   std::string overload(forward ? forward->entry.overload : from.overload);
   if (!overload.empty()) overload += '_';
   return declare(info, name + "_backward", overload + from.forward.tensor_names[from.operand]);
@@ -242,7 +245,8 @@ std::mutex& declaring() {
   static int count = 0;
   const std::lock_guard lock(declaring());
   if (PointwiseOperator* op = info.op.load(std::memory_order_acquire)) return *op;
-  return declare(info, fmt::format("aten::{}", info.name), fmt::format("expr{}", ++count));
+  return declare(info, fmt::format("{}::{}", tenon::detail::kBuiltinNamespace, info.name),
+                 fmt::format("expr{}", ++count));
 }
 
 }  // namespace

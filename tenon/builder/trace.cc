@@ -20,10 +20,8 @@ std::pair<int64_t, size_t> extent(DType dtype, const Dims& sizes, const Dims& st
   return {before, static_cast<size_t>(before + behind + 1) * item_size(dtype)};
 }
 
-// Operators that write their first argument without reading it.
-bool overwrites_self(std::string_view name) {
-  return name == "aten::fill_" || name == "aten::zero_" || name == "aten::copy_" ||
-         name.starts_with("aten::_philox");
+bool writes_only(OperatorHandle op, size_t argument) {
+  return ((op.traits().writes_only >> argument) & 1u) != 0;
 }
 
 std::optional<Scalar> number_at(const Stack& stack, size_t at) {
@@ -114,7 +112,7 @@ void Trace::add_arguments(const record::OperatorInfo& info, const Stack& stack, 
     } else if (stack.tag(at) == CellTag::Tensor) {
       const tenon::Tensor& t = stack.at<tenon::Tensor>(at);
       if (t.defined())
-        graph.add_use(use(t, written && overwrites_self(info.op.name())));
+        graph.add_use(use(t, written && writes_only(info.op, i)));
       else
         graph.add_none();
     } else if (stack.tag(at) == CellTag::TensorList) {
@@ -173,7 +171,7 @@ void Trace::call(const record::OperatorInfo& info, Stack& stack) {
       if (((info.written >> i) & 1u) == 0 || stack.tag(first + i) != CellTag::Tensor) continue;
       const tenon::Tensor& t = stack.at<tenon::Tensor>(first + i);
       const graph::StorageId id = storage_of(t);
-      const bool whole = overwrites_self(info.op.name()) && t.nbytes() == t.storage().nbytes();
+      const bool whole = writes_only(info.op, i) && t.nbytes() == t.storage().nbytes();
       slots_[id].now = graph.add_def(id, geometry(t), whole ? graph::kNone : slots_[id].now);
     }
     graph.add_node(info.op);

@@ -12,6 +12,9 @@
 
 namespace tenon::detail {
 
+/// That of all built-in operators.
+inline constexpr std::string_view kBuiltinNamespace = "aten";
+
 /// What the kernels of one C++ signature share: their entry points and the description of their types.
 struct BuiltinCode {
   Kernel kernel;  ///< Without data.

@@ -190,11 +190,12 @@ std::vector<std::string> Dispatcher::operator_names(Listed which) {
   return names;
 }
 
-uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where, Listed listed) {
+uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where, Listed listed, Tags tags) {
   TENON_CHECK(
       !schema.ns.empty() && !schema.name.empty(), Value,
       fmt::format("define: '{}' needs a namespace and a name (at {})", schema.full_name(), to_string(where)));
   check_written(schema, where);
+  check_tags(tags, schema);
   commit_pending();  // an operator of Tenon's own is known by then
   auto owned = std::make_unique<const schema::FunctionSchema>(std::move(schema));
   const std::string name = owned->ns + "::" + owned->name;
@@ -213,7 +214,10 @@ uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where,
   op.definition = id;
   op.listed = listed == Listed::Yes;
   op.defined_at = where;
-  for (OperatorEntry* entry : op.entries) entry->written = detail::written_arguments(op.schema);
+  for (OperatorEntry* entry : op.entries) {
+    entry->written = detail::written_arguments(op.schema);
+    entry->traits = &traits_of(tags);
+  }
   op.change();
   return id;
 }
@@ -323,6 +327,9 @@ void Dispatcher::adopt(OperatorEntry& entry) {
   if (!entries.empty()) {
     entry.mixed_devices = entries.front()->mixed_devices;
     entry.crosses_devices = entries.front()->crosses_devices;
+    entry.traits = entries.front()->traits.load();
+    entry.functional = entries.front()->functional;
+    entry.out = entries.front()->out;
   }
   entries.push_back(&entry);
   entry.table.store(&detail::kNoTable, std::memory_order_release);

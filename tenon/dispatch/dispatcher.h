@@ -74,7 +74,8 @@ class Dispatcher {
   // Registration. Each function returns an id for `remove`. Keys, schemas and kernels are checked before
   // anything changes.
 
-  uint64_t define(schema::FunctionSchema schema, SourceLocation where, Listed listed = Listed::Yes);
+  uint64_t define(schema::FunctionSchema schema, SourceLocation where, Listed listed = Listed::Yes,
+                  Tags tags = {});
   uint64_t implement(std::string_view name, std::string_view overload, DispatchKey key, CppFunction f,
                      SourceLocation where);
   /// Registers the kernel for `key` of every operator that has none of its own there.

@@ -22,6 +22,7 @@ namespace tenon {
 ///     TENON_LIBRARY(myops, m) {
 ///       m.def("myadd(Tensor self, Tensor other) -> Tensor");
 ///       m.def("mysub(Tensor self, Tensor other) -> Tensor", &mysub);   // a catch-all kernel
+///       m.def("mysign(Tensor self) -> Tensor", {Tag::pointwise});
 ///     }
 ///     TENON_LIBRARY_IMPL(myops, CPU, m) { m.impl("myadd", &myadd_cpu); }
 class Library {
@@ -40,6 +41,9 @@ class Library {
   /// Declares an operator. Throws Error{Value} for a bad schema, and for an operator that is declared
   /// already.
   Library& def(std::string_view schema, SourceLocation where = SourceLocation::here());
+  /// The same with tags, which throws Error{Value} for one that contradicts the schema: `inplace`, say, of
+  /// what writes nothing.
+  Library& def(std::string_view schema, Tags tags, SourceLocation where = SourceLocation::here());
   /// Declares an operator and registers a catch-all kernel. For a bare name, the schema is inferred from the
   /// function.
   Library& def(std::string_view schema_or_name, CppFunction f, SourceLocation where = SourceLocation::here());

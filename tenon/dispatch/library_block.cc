@@ -20,6 +20,7 @@
 
 #include "tenon/core/error.h"
 #include "tenon/core/thread_state.h"
+#include "tenon/dispatch/builtin.h"
 #include "tenon/dispatch/state.h"
 
 namespace tenon::detail {
@@ -165,7 +166,7 @@ CommitResult commit_block(uint64_t id, bool again) {
     block->state = LibraryBlock::State::Committing;
   }
   const bool foreign = block->object != this_object();
-  const bool our_own = !foreign && std::strcmp(block->ns, "aten") == 0;
+  const bool our_own = !foreign && block->ns == detail::kBuiltinNamespace;
   const SourceLocation where = block->where;
   // The last that is seen of the block: its library may be closed from then on.
   const auto end = [&](LibraryBlock::State state, Library* library) {

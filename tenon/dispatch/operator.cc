@@ -3,12 +3,23 @@
 #include <fmt/core.h>
 
 #include <bit>
+#include <map>
+#include <mutex>
 
 #include "tenon/core/error.h"
 #include "tenon/core/storage.h"
 #include "tenon/dispatch/state.h"
 
 namespace tenon {
+
+const OperatorTraits& traits_of(Tags tags) {
+  if (tags.empty()) return kNoTraits;
+  static std::mutex& mutex = *new std::mutex;
+  static auto& all = *new std::map<Tags, OperatorTraits>;
+  const std::lock_guard lock(mutex);
+  return all.try_emplace(tags, OperatorTraits{.tags = tags}).first->second;
+}
+
 namespace {
 
 /// As a typed call has them: what the type brings whatever the value is, and what the value does.

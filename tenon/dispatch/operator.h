@@ -11,6 +11,7 @@
 
 #include "tenon/core/thread_state.h"
 #include "tenon/dispatch/kernel.h"
+#include "tenon/dispatch/traits.h"
 #include "tenon/dispatch/writes.h"
 
 namespace tenon {
@@ -50,6 +51,12 @@ struct OperatorEntry {
   std::atomic<uint64_t> written{0};
   /// Of a built-in operator: its tensors may be on the host and on one device; on several devices, too.
   bool mixed_devices = false, crosses_devices = false;
+  /// Of a built-in operator that writes its result: the form that gives a new tensor. Of one that gives new
+  /// tensors: the form that writes them to `out` arguments behind the same others. Null where there is none.
+  OperatorEntry* functional = nullptr;
+  OperatorEntry* out = nullptr;
+  /// Of an operator of a user they change with its declaration.
+  std::atomic<const OperatorTraits*> traits{&kNoTraits};
   /// What tenon/record knows of the operator; null until it is recorded, and whenever a registration changes.
   std::atomic<const void*> record_info{nullptr};
   /// How many times as many elements as a loop's a call may have to pass the recorder; 0 until that is known.
@@ -144,6 +151,7 @@ class OperatorHandle {
   /// Throws Error{NotImplemented} if the operator has kernels but is not declared.
   const schema::FunctionSchema& schema() const;
   OperatorEntry& entry() const noexcept { return *entry_; }
+  const OperatorTraits& traits() const noexcept { return *entry_->traits.load(std::memory_order_acquire); }
 
   /// Calls the operator on the arguments at the top of the stack, and replaces them by the results. Counts
   /// the versions of written arguments.

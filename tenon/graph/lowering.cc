@@ -37,44 +37,6 @@ std::optional<Scalar::Kind> kind_of(const Stack& stack, size_t i) {
   }
 }
 
-/// Operators that move elements or fill them, which are no pointwise operators.
-struct Mover {
-  enum class Kind : uint8_t { Copy, Fill, Constant } kind;
-  uint8_t argument =
-      0;  ///< Of Copy the place of the source among the uses, of Fill that of the value in the schema.
-  int64_t constant = 0;
-};
-struct MoverName {
-  const char *name, *overload;
-  Mover mover;
-};
-using enum Mover::Kind;
-constexpr MoverName kMovers[] = {
-    {"aten::_to_copy", "", {Copy, 0}},        {"aten::clone", "", {Copy, 0}},
-    {"aten::copy_", "", {Copy, 1}},           {"aten::fill", "Scalar", {Fill, 1}},
-    {"aten::fill_", "Scalar", {Fill, 1}},     {"aten::full", "", {Fill, 1}},
-    {"aten::full_like", "", {Fill, 1}},       {"aten::new_full", "", {Fill, 2}},
-    {"aten::zero_", "", {Constant, 0, 0}},    {"aten::zeros", "", {Constant, 0, 0}},
-    {"aten::zeros_like", "", {Constant}},     {"aten::new_zeros", "", {Constant}},
-    {"aten::ones", "", {Constant, 0, 1}},     {"aten::ones_like", "", {Constant, 0, 1}},
-    {"aten::new_ones", "", {Constant, 0, 1}},
-};
-
-const Mover* mover_of(OperatorHandle op) {
-  static const auto kEntries = [] {
-    std::array<const OperatorEntry*, std::size(kMovers)> entries{};
-    for (size_t i = 0; i < entries.size(); ++i) {
-      const auto found = Dispatcher::singleton().find_op(kMovers[i].name, kMovers[i].overload);
-      if (found) entries[i] = &found->entry();
-    }
-    return entries;
-  }();
-  for (size_t i = 0; i < kEntries.size(); ++i) {
-    if (kEntries[i] == &op.entry()) return &kMovers[i].mover;
-  }
-  return nullptr;
-}
-
 class CallLowering {
  public:
   CallLowering(const Graph& graph, const Node& node)
@@ -88,7 +50,10 @@ class CallLowering {
     if (defs_.empty() || !on_one_device()) return nullptr;
     const Device device = g_.device(node_);
     if (!detail::pointwise_serves(nullptr, device.backend)) return nullptr;
-    if (const Mover* mover = mover_of(node_.op)) return move(*mover);
+    const EqualsTrait& equals = node_.op.traits().equals;
+    // What writes its result elsewhere is called by itself.
+    const bool has_out = std::ranges::any_of(node_.op.schema().arguments, &schema::Argument::is_out);
+    if (equals.kind != EqualsTrait::Kind::None && !has_out) return move(equals);
     try {
       if (const PointwiseInfo* info = pointwise_info_of(node_.op.entry(), device.backend))
         return pointwise(*info);
@@ -110,25 +75,27 @@ class CallLowering {
     return std::ranges::all_of(defs_, there, &Def::value) && std::ranges::all_of(uses_, there, &Use::value);
   }
 
-  std::shared_ptr<const LoweredCall> move(const Mover& mover) {
+  std::shared_ptr<const LoweredCall> move(const EqualsTrait& equals) {
     const DType to = g_.geometry(defs_[0].geometry).dtype;
     std::optional<Lowered> lowered;
     std::vector<LoweredArgument> numbers;
-    if (mover.kind == Copy) {
-      const Geometry& source = g_.geometry(uses_[mover.argument].geometry);
-      lowered = lower_copy(source.dtype, to);
+    uint32_t source = 0;  // its place among the uses
+    if (equals.kind == EqualsTrait::Kind::Tensor) {
+      const auto& arguments = node_.op.schema().arguments;
+      source = static_cast<uint32_t>(std::count_if(arguments.begin(), arguments.begin() + equals.argument,
+                                                   [](const auto& a) { return a.type.is_tensor(); }));
+      lowered = lower_copy(g_.geometry(uses_[source].geometry).dtype, to);
     } else {
       lowered = lower_fill(to);
     }
     if (!lowered) return nullptr;
     for (const LoweredNumber& rule : lowered->numbers) {
-      if (mover.kind == Fill)
-        numbers.push_back({mover.argument, rule});
+      if (equals.kind == EqualsTrait::Kind::Number)
+        numbers.push_back({equals.argument, rule});
       else
-        numbers.push_back({kNone, rule, Scalar(mover.constant)});
+        numbers.push_back({kNone, rule, Scalar(int64_t{equals.constant})});
     }
-    const std::array<uint32_t, 1> place{mover.argument};
-    return finish(std::move(*lowered), place, std::move(numbers));
+    return finish(std::move(*lowered), std::array{source}, std::move(numbers));
   }
 
   std::shared_ptr<const LoweredCall> pointwise(const PointwiseInfo& info) {

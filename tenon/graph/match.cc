@@ -8,22 +8,13 @@
 namespace tenon::graph {
 
 Anchor anchor_of(OperatorHandle op) {
-  // The forms that give a new result: what writes its result elsewhere is called by itself.
-  static const auto kAnchors = [] {
-    std::vector<std::pair<const OperatorEntry*, Anchor>> rows;
-    const auto add = [&](std::string_view name, std::string_view overload, Anchor anchor) {
-      if (const auto found = Dispatcher::singleton().find_op(name, overload))
-        rows.emplace_back(&found->entry(), anchor);
-    };
-    for (const char* name : {"aten::mm", "aten::addmm", "aten::bmm"}) add(name, "", Anchor::Matmul);
-    for (const char* name : {"aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution"}) {
-      add(name, "", Anchor::Convolution);
-      add(name, "padding", Anchor::Convolution);
-    }
-    return rows;
-  }();
-  for (const auto& [entry, anchor] : kAnchors) {
-    if (entry == &op.entry()) return anchor;
+  switch (op.traits().anchor.kind) {
+    case AnchorTrait::Kind::Matmul:
+      return Anchor::Matmul;
+    case AnchorTrait::Kind::Convolution:
+      return Anchor::Convolution;
+    case AnchorTrait::Kind::None:
+      return Anchor::None;
   }
   return Anchor::None;
 }

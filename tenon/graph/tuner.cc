@@ -25,9 +25,9 @@ class Bound {
     const Region& region = *node.region;
     const Node& anchor = region.members[region.anchor_member];
     const std::span<const Use> uses = g.uses(anchor);
-    const bool adds = anchor.op.name().find("add") != std::string_view::npos;  // its first operand is added
     const auto geometry = [&](size_t i) -> const Geometry& { return g.geometry(uses[i].geometry); };
-    const Geometry& summed = geometry(region.anchor == Anchor::Convolution || adds ? 1 : 0);
+    const Geometry& summed =
+        geometry(region.anchor == Anchor::Convolution ? 1 : anchor.op.traits().anchor.left);
     double terms = summed.sizes.empty() ? 1 : static_cast<double>(summed.sizes.back());
     if (region.anchor == Anchor::Convolution)
       terms = static_cast<double>(summed.numel() / std::max<int64_t>(summed.sizes[0], 1));

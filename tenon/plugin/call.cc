@@ -1,3 +1,4 @@
+#include "tenon/dispatch/builtin.h"
 #include "tenon/plugin/call.h"
 
 #include <fmt/core.h>
@@ -96,7 +97,7 @@ void check_fresh(const OperatorHandle& op, const PluginDevice& device, const Ten
 /// cannot.
 Device device_of_results(const OperatorHandle& op, Stack& stack, size_t first, Device where) {
   const Device any(where.backend);
-  if (op.schema().ns != "aten" || op.entry().crosses_devices) return any;
+  if (op.schema().ns != detail::kBuiltinNamespace || op.entry().crosses_devices) return any;
   for (size_t a = 0; a < op.schema().arguments.size(); ++a) {
     if (stack.tag(first + a) != CellTag::Device) continue;
     const Device named = stack.at<Device>(first + a);

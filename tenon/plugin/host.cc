@@ -220,8 +220,22 @@ void cell_free(TenonCell* cell, uint8_t tag) {
   stack.push_cell(cell_of(*cell), static_cast<CellTag>(tag));
 }
 
+TenonStatus* register_operator(TenonRegistrar* registrar, const char* schema, const TenonTag* tags,
+                               uint32_t num_tags) {
+  static_assert(static_cast<uint32_t>(Tag::view_copy) == TENON_TAG_VIEW_COPY);
+  return as_status([&] {
+    Tags all;
+    for (uint32_t i = 0; i < num_tags; ++i) {
+      TENON_CHECK(static_cast<uint32_t>(tags[i]) < kNumTags, Value,
+                  fmt::format("register_operator: {} is no tag, of `{}`; this host knows 0 to {}",
+                              static_cast<uint32_t>(tags[i]), schema, kNumTags - 1));
+      all.add(static_cast<Tag>(tags[i]));
+    }
+    registrar->operators.emplace_back(schema, all);
+  });
+}
 TenonStatus* register_schema(TenonRegistrar* registrar, const char* schema) {
-  return as_status([&] { registrar->schemas.emplace_back(schema); });
+  return register_operator(registrar, schema, nullptr, 0);
 }
 TenonStatus* register_kernel(TenonRegistrar* registrar, const char* op, const char* key, TenonKernel kernel,
                              void* data, const char* file, int line) {
@@ -299,6 +313,7 @@ const TenonHost& host_table() noexcept {
     t.generator_take = &generator_take;
     t.register_typed_kernel = &register_typed_kernel;
     t.default_dtype = &abi_default_dtype;
+    t.register_operator = &register_operator;
     return t;
   }();
   return table;

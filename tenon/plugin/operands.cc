@@ -1,3 +1,4 @@
+#include "tenon/dispatch/builtin.h"
 #include "tenon/plugin/operands.h"
 
 #include "tenon/dispatch/same_device.h"
@@ -30,7 +31,7 @@ Device device_of_call(const schema::FunctionSchema& schema, Stack& stack, size_t
 
 std::optional<Stack> checked_operands(const OperatorHandle& op, Stack& stack, size_t first, Device device) {
   const schema::FunctionSchema& schema = op.schema();
-  if (schema.ns != "aten" || op.entry().crosses_devices) return std::nullopt;
+  if (schema.ns != detail::kBuiltinNamespace || op.entry().crosses_devices) return std::nullopt;
   check_same_device(op.entry(), schema, stack, first);
   if (op.entry().mixed_devices) return std::nullopt;
   bool numbers = false;

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "tenon/dispatch/builtin.h"
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/dispatch/stub.h"
 #include "tenon/plugin/call.h"
@@ -54,7 +55,7 @@ void check_fallbacks(const TenonRegistrar& wanted) {
     if (known) continue;
     // Parts of operators are named as well.
     const bool is_part = std::ranges::any_of(StubBase::all(), [&](const StubBase* stub) {
-      return entry == fmt::format("aten::{}", stub->name());
+      return entry == fmt::format("{}::{}", detail::kBuiltinNamespace, stub->name());
     });
     if (is_part) continue;
     throw_error(ErrorKind::Value, fmt::format("register_fallback: there is no operator '{}'", entry));
@@ -105,7 +106,7 @@ void check_types(const schema::FunctionSchema& schema, const TenonRegistrar::Ker
 
 }  // namespace
 
-void Registrations::declare(const std::string& text, const SourceLocation& where) {
+void Registrations::declare(const std::string& text, Tags tags, const SourceLocation& where) {
   Dispatcher& dispatcher = Dispatcher::singleton();
   schema::FunctionSchema schema = schema::parse_schema(text);
   const std::string name = schema.full_name();
@@ -115,7 +116,7 @@ void Registrations::declare(const std::string& text, const SourceLocation& where
     if (ours == declarations().end()) return;  // a library's, which stays
     ++ours->second.users;
   } else {
-    const uint64_t id = dispatcher.define(std::move(schema), where);
+    const uint64_t id = dispatcher.define(std::move(schema), where, Dispatcher::Listed::Yes, tags);
     declarations()[name] = {id, 1};
   }
   declared_.push_back(name);
@@ -127,7 +128,7 @@ void Registrations::commit(const TenonRegistrar& wanted, const PluginDevice& dev
   backend_ = device.backend();
   const SourceLocation whole{device.path().c_str(), 0};
   try {
-    for (const std::string& text : wanted.schemas) declare(text, whole);
+    for (const auto& [text, tags] : wanted.operators) declare(text, tags, whole);
     check_fallbacks(wanted);
     std::map<std::pair<std::string, std::string>, const TenonRegistrar::Kernel*> kernels;
     for (const auto& k : wanted.kernels) {

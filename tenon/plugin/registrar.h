@@ -23,7 +23,7 @@ struct TenonRegistrar {
     TenonKernel kernel;
     void* data;
   };
-  std::vector<std::string> schemas;
+  std::vector<std::pair<std::string, tenon::Tags>> operators;  ///< Their schemas and tags.
   std::vector<Kernel> kernels;
   std::vector<Stub> stubs;
   bool falls_back = true;  ///< What `fallbacks` does not name.
@@ -45,7 +45,7 @@ class Registrations {
   void clear() noexcept;
 
  private:
-  void declare(const std::string& schema, const SourceLocation& where);
+  void declare(const std::string& schema, Tags tags, const SourceLocation& where);
 
   std::vector<uint64_t> ids_;
   std::vector<std::string> stubs_, declared_;

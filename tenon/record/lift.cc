@@ -21,7 +21,7 @@ std::vector<bool> needed_calls(const Segment& segment, std::vector<bool> needed)
   std::vector<bool> calls(segment.calls.size());
   for (size_t c = segment.calls.size(); c-- > 0;) {
     const TrieNode& node = *segment.calls[c].node;
-    bool runs = node.info->may_fail;
+    bool runs = node.info->op.traits().value_errors;
     for (const Output& o : node.outputs) runs = runs || needed[o.slot];
     for (const Operand& o : node.operands) runs = runs || (o.written && o.slot != kNoSlot && needed[o.slot]);
     if (!runs) continue;
@@ -32,11 +32,6 @@ std::vector<bool> needed_calls(const Segment& segment, std::vector<bool> needed)
     }
   }
   return calls;
-}
-
-// Operators that write their first argument without reading it.
-bool overwrites_self(std::string_view name) {
-  return name == "aten::fill_" || name == "aten::zero_" || name == "aten::copy_";
 }
 
 // How far a tensor reaches before the place that its offset counts from, in bytes.
@@ -79,12 +74,12 @@ class Lift {
     for (const Output& o : node.outputs) {
       define(o.slot, o.geometry, o.makes_storage ? graph::kNone : now_[o.slot]);
       // Somebody has to notice what it throws.
-      if (node.info->may_fail) g_.storages[o.slot].is_output = true;
+      if (node.info->op.traits().value_errors) g_.storages[o.slot].is_output = true;
     }
     for (size_t i = 0; i < node.arguments.size(); ++i) {
       const ArgumentSource& from = node.arguments[i];
       const Operand* const o = written_operand(node, from);
-      if (o && node.info->may_fail) g_.storages[o->slot].is_output = true;
+      if (o && node.info->op.traits().value_errors) g_.storages[o->slot].is_output = true;
       if (o) define(o->slot, o->geometry, overwritten(node, i, *o) ? graph::kNone : now_[o->slot]);
     }
     const graph::Node& added = g_.add_node(node.info->op, call.line);
@@ -102,12 +97,12 @@ class Lift {
 
   // Whether argument i is written without being read.
   bool write_only(const TrieNode& node, size_t i) const {
-    return node.info->schema->arguments[i].is_out || (i == 0 && overwrites_self(node.info->op.name()));
+    return node.info->schema->arguments[i].is_out || ((node.info->op.traits().writes_only >> i) & 1u) != 0;
   }
   // Whether nothing is left of the version before.
   bool overwritten(const TrieNode& node, size_t i, const Operand& o) const {
     // A call that fails leaves what was there.
-    if (!write_only(node, i) || node.info->may_fail) return false;
+    if (!write_only(node, i) || node.info->op.traits().value_errors) return false;
     const Geometry& g = o.geometry;
     int64_t numel = 1;
     for (const int64_t n : g.sizes) numel *= n;

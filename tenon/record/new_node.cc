@@ -133,7 +133,7 @@ TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t f
     if (!unchanged(w.original, w.copy, w.storage) || w.storage.nbytes() != w.nbytes)
       return runs_now("it changes the shape of a tensor that it writes");
   }
-  if (info.fills) {
+  if (info.op.traits().equals.kind == EqualsTrait::Kind::Number) {
     for (const Written& w : written) node->filled = w.original.dtype();
     for (size_t i = 0; i < info.results.size(); ++i) {
       if (info.results[i] < 0) node->filled = meta.at<Tensor>(i).dtype();

@@ -1,8 +1,6 @@
 #include "tenon/record/operator_info.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -15,41 +13,23 @@ namespace {
 
 using schema::BaseType;
 
-bool fills(std::string_view name) {
-  constexpr std::array kNames = {"aten::fill", "aten::fill_", "aten::full", "aten::full_like",
-                                 "aten::new_full"};
-  return std::ranges::find(kNames, name) != kNames.end();
-}
-
-// Operators whose numbers decide how many elements their results have.
-bool shape_follows_from_numbers(std::string_view name) {
-  return name == "aten::arange" || name == "aten::range";
-}
-
-// A part of a generator's stream: a seed, and where in its stream to begin.
-bool is_of_stream(const schema::Argument& a) {
-  return a.type.base == BaseType::Int && !a.type.list && (a.name == "seed" || a.name == "offset");
-}
-
-bool gets_part_of_stream(const schema::FunctionSchema& schema) {
-  return std::ranges::count_if(schema.arguments, is_of_stream) == 2;
-}
-
 bool is_number(const schema::Argument& a) {
   return !a.type.list && (a.type.base == BaseType::Scalar || a.type.base == BaseType::Float);
 }
 
 void describe_arguments(OperatorInfo& info) {
   const schema::FunctionSchema& schema = *info.schema;
-  const bool random = gets_part_of_stream(schema);
+  const OperatorTraits& traits = info.op.traits();
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
     const schema::Argument& a = schema.arguments[i];
     const uint64_t bit = uint64_t{1} << i;
     if (a.is_write()) info.written |= bit;
     if (a.type.base == BaseType::Tensor) info.has_tensors = true;
-    if (is_number(a) || (random && is_of_stream(a))) info.numbers |= bit;
+    const auto place = static_cast<int>(i);
+    const bool of_stream = place == traits.stream.seed || place == traits.stream.offset;
+    if (is_number(a) || of_stream) info.numbers |= bit;
   }
-  if (shape_follows_from_numbers(info.op.name())) info.numbers = 0;
+  if (traits.shape_numbers) info.numbers = 0;
   for (const schema::Return& r : schema.returns) {
     int16_t argument = -1;
     for (size_t i = 0; r.alias && i < schema.arguments.size(); ++i) {
@@ -65,11 +45,11 @@ const char* reason_to_run_now(const OperatorInfo& info) {
   if (!Dispatcher::singleton().runs_builtin_code(info.op))
     return "the operator, or a kernel of it, is the user's";
   if (schema.arguments.size() > 64) return "it has more than 64 arguments";
-  if (info.written != 0 && info.op.name() == "aten::empty") return "it leaves what it writes as it is";
+  const OperatorTraits& traits = info.op.traits();
+  if (info.written != 0 && traits.uninitialized) return "it leaves what it writes as it is";
   // Where it throws, the stream gets its part back.
-  if (info.op.full_name() == "aten::_philox_bernoulli_.Tensor") return "it looks at its probabilities";
-  if (info.op.name() == "aten::_local_scalar_dense")
-    return "a number is made of it: item(), bool(), float(), if";
+  if (traits.stream.is_given() && traits.value_errors) return "it looks at its probabilities";
+  if (traits.tags.has(Tag::data_dependent_output)) return "a number is made of it: item(), bool(), float(), if";
   for (const schema::Return& r : schema.returns) {
     if (!r.type.is_tensor()) return "it returns something else than tensors";
   }
@@ -90,28 +70,9 @@ std::string_view family_of(const OperatorHandle& op) {
   return file.substr(file.find_last_of('/') + 1);
 }
 
-// Whether a call may throw for what is in its tensors: positions and classes out of range, weights and
-// probabilities that are none.
-bool may_fail(const OperatorInfo& info) {
-  const std::string_view family = family_of(info.op);
-  return family == "indexing" || family == "embedding" || family == "random" || family == "softmax" ||
-         family == "sort";
-}
-
-// Operators that take a part of a generator's stream. Those that get it as numbers do not.
-bool draws(const OperatorInfo& info) {
-  const schema::FunctionSchema& schema = *info.schema;
-  if (gets_part_of_stream(schema)) return false;
-  const bool asks = std::ranges::any_of(schema.arguments, [](const auto& a) {
-    return a.type.base == BaseType::Generator || a.name == "dropout_p";
-  });
-  return asks || (family_of(info.op) == "random" && !schema.name.ends_with("_backward"));
-}
-
 std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
   auto info = std::make_unique<OperatorInfo>(OperatorInfo{.op = op, .schema = &op.schema()});
   describe_arguments(*info);
-  info->may_fail = may_fail(*info);
   // An operator of a device may have no kernel for the host.
   const bool builtin = Dispatcher::singleton().runs_builtin_code(op);
   const PointwiseInfo* const pointwise = builtin ? pointwise_info_of(op.entry()) : nullptr;
@@ -120,13 +81,12 @@ std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
   }
   const bool is_loop = pointwise || family_of(op) == "copy" || family_of(op) == "factory";
   info->scale = is_loop ? 1 : 4;
-  info->fills = fills(info->op.name()) && std::popcount(info->numbers) == 1;
   const bool may_be_view =
       std::ranges::any_of(info->schema->returns, [](const auto& r) { return r.alias && !r.alias->is_write; });
   if (const char* reason = reason_to_run_now(*info)) {
     info->kind = OperatorInfo::Kind::Now;
     info->reason = reason;
-  } else if (draws(*info) || may_be_view) {
+  } else if (op.traits().tags.has(Tag::nondeterministic_seeded) || may_be_view) {
     // A random operator takes its part of the stream at once, and passes it on as numbers.
     info->kind = OperatorInfo::Kind::Transparent;
   }

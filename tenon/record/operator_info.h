@@ -29,13 +29,9 @@ struct OperatorInfo {
   bool has_tensors = false;
   /// Values of numbers for which a call costs much less (exponents 2, 0.5): part of what a plan is found by.
   std::vector<double> special;
-  /// Calls may throw for what is in their tensors: they run even if nobody wants their results.
-  bool may_fail = false;
   /// How many times a scope's threshold of elements its calls may have to run at once. Calls that become
   /// loops with others get back what recording them costs; others gain nothing but what is next to them.
   uint8_t scale = 1;
-  /// It stores its last number in every element.
-  bool fills = false;
   /// By result: the written argument that it is; -1: a new tensor.
   std::vector<int16_t> results;
 };

@@ -45,20 +45,19 @@ namespace {
 // To let others run meanwhile takes a part of this.
 constexpr std::chrono::microseconds kShort{20};
 
-// The place of the argument called `name` among the numbers of a call; -1 if it has none of that name.
-int number_of_argument(const TrieNode& node, std::string_view name) {
+// The place of an argument among the numbers of a call; -1 where it is none of them.
+int number_of_argument(const TrieNode& node, int argument) {
   int number = 0;
-  for (size_t i = 0; i < node.arguments.size(); ++i) {
-    if (node.arguments[i].kind != ArgumentSource::Kind::Number) continue;
-    if (node.info->schema->arguments[i].name == name) return number;
-    ++number;
-  }
-  return -1;
+  for (int i = 0; i < argument; ++i)
+    number += node.arguments[static_cast<size_t>(i)].kind == ArgumentSource::Kind::Number;
+  return argument >= 0 && node.arguments[static_cast<size_t>(argument)].kind == ArgumentSource::Kind::Number
+             ? number
+             : -1;
 }
 
 // Attention without dropout has a seed and an offset, and takes nothing from the stream.
 bool drops_nothing(const BoundPlan& plan, const RecordedCall& call) {
-  const int chance = number_of_argument(*call.node, "dropout_p");
+  const int chance = number_of_argument(*call.node, call.node->info->op.traits().stream.unless_zero);
   return chance >= 0 && plan.number(call.first_number + static_cast<uint32_t>(chance)).to_double() == 0;
 }
 
@@ -102,8 +101,9 @@ Replay::Replay(RecordedSegment& capture, const std::vector<bool>& results, Philo
     if (results[i] && !slot.is_input) results_.push_back({i, slot.storage.version()});
   }
   for (const RecordedCall& call : plan_.calls()) {
-    const int seed = number_of_argument(*call.node, "seed"),
-              offset = number_of_argument(*call.node, "offset");
+    const StreamTrait& stream = call.node->info->op.traits().stream;
+    const int seed = number_of_argument(*call.node, stream.seed),
+              offset = number_of_argument(*call.node, stream.offset);
     if (seed < 0 || offset < 0 || drops_nothing(plan_, call)) continue;
     RandomNumber random{call.first_number + static_cast<uint32_t>(seed),
                         call.first_number + static_cast<uint32_t>(offset), 0};
@@ -122,7 +122,8 @@ std::optional<uint32_t> Replay::number_of(std::string_view op, uint32_t slot,
     const bool writes = std::ranges::any_of(call.node->operands,
                                             [&](const Operand& o) { return o.written && o.slot == slot; });
     if (!writes || call.node->info->schema->name != op) continue;
-    const int number = number_of_argument(*call.node, argument);
+    const auto place = call.node->info->schema->argument_index(argument);
+    const int number = place ? number_of_argument(*call.node, static_cast<int>(*place)) : -1;
     if (found || number < 0) return {};
     found = call.first_number + static_cast<uint32_t>(number);
   }

@@ -399,6 +399,14 @@ SENTENCES = {
     ),
     "no signature": (['-DREGISTER=host->register_stub(registrar, "fill", 0, wrong, 0)'], "its signature or the function is NULL"),
     "a malformed schema": (['-DREGISTER=host->register_schema(registrar, "mine::broken(Tensor")'], "mine::broken"),
+    "no such tag": (
+        ['-DREGISTER=(tag = (TenonTag)99, host->register_operator(registrar, "mine::tagged(Tensor x) -> Tensor", &tag, 1))'],
+        r"register_operator: 99 is no tag, of `mine::tagged\(Tensor x\) -> Tensor`; this host knows 0 to 19",
+    ),
+    "a tag that the schema contradicts": (
+        ['-DREGISTER=(tag = TENON_TAG_INPLACE, host->register_operator(registrar, "mine::tagged(Tensor x) -> Tensor", &tag, 1))'],
+        "mine::tagged: the tag 'inplace' is for an operator that writes its first argument",
+    ),
     "no kernel": (['-DREGISTER=host->register_kernel(registrar, "aten::mm", 0, 0, 0, 0, 0)'], "is NULL"),
     "no types": (['-DREGISTER=host->register_typed_kernel(registrar, "aten::mm", 0, 0, wrong, 0, 0, 0)'], "its signature or the kernel is NULL"),
     "no signature of a kernel": (

@@ -5,6 +5,7 @@
 
 #include "tenon/core/error.h"
 #include "tools/opgen/text.h"
+#include "tools/opgen/traits.h"
 
 namespace tenon::opgen {
 namespace {
@@ -168,6 +169,30 @@ TEST(Model, ErrorsNameFileAndLine) {
       "derivative: {other: "
       "grad}\n",
       "3", "f_ writes `self` in place, so `self` needs a formula");
+}
+
+TEST(Model, TraitsThatContradictTheSchemaAreRefused) {
+  const std::string entry =
+      "- schema: f_(Tensor(a!) self, Tensor other, Scalar value) -> Tensor(a!)\n  composite: f_\n  traits: ";
+  expect_error(entry + "{writes_only: [other]}\n", "3",
+               "writes_only: 'other' is no argument that the schema writes");
+  expect_error(entry + "{equals: vale}\n", "3",
+               "equals: expected 0, 1, or a tensor or number of the schema, got 'vale'");
+  expect_error(entry + "{draws_unless_zero: other}\n", "3",
+               "draws_unless_zero: 'other' is no number of the schema");
+  expect_error(entry + "{anchor: sum}\n", "3", "expected convolution, or { matmul: LEFT MATRIX }");
+  expect_error(entry + "{anchor: {matmul: other}}\n", "3",
+               "'other' is no tensor of the schema that another one follows");
+  expect_error(entry + "{}\n  tags: [pointwize]\n", "4",
+               "There is no tag 'pointwize'; did you mean 'pointwise'?");
+  expect_error(entry + "{}\n  tags: [view_copy]\n", "4",
+               "the tag 'view_copy' is for an operator that returns new tensors");
+  expect_error(entry + "{value_erors: true}\n", "3", "unknown field `value_erors`");
+  const auto defs =
+      parse_operators(entry + "{writes_only: [self], equals: value, value_errors: true}\n", "ops.yaml");
+  EXPECT_EQ(traits_of(defs[0], defs[0].operators[0]),
+            ".writes_only = 0x1, .tags = {Tag::inplace}, .equals = {EqualsTrait::Kind::Number, 2}, "
+            ".value_errors = true");
 }
 
 TEST(Model, RowsSayWhatTheyComputeAndWhetherOfComplexNumbers) {

@@ -9,6 +9,7 @@
 #include "tools/opgen/formula.h"
 #include "tools/opgen/pointwise_forms.h"
 #include "tools/opgen/rows_forms.h"
+#include "tools/opgen/traits.h"
 
 namespace tenon::opgen {
 
@@ -254,6 +255,7 @@ void check_factory_out(const OpDef& def, const YamlEntry& entry) {
 
 void check_entry(const OpDef& def, const YamlEntry& entry) {
   check_derivative(def, entry);
+  check_traits(def, entry);
   if (def.body == Body::Structured) check_structured(def, entry);
   if (def.rows) check_rows(def, entry);
   check_factory_out(def, entry);

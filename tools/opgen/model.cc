@@ -178,6 +178,37 @@ void read_body(YamlEntry& entry, OpDef& def) {
   }
 }
 
+void read_traits(YamlEntry& entry, OpDef& def) {
+  Traits& t = def.traits;
+  // An index out of range.
+  t.value_errors = def.rows && !def.rows->index.empty();
+  if (def.body == Body::Expr) t.tags.add(Tag::pointwise);
+  for (const std::string& name : entry.list("tags")) {
+    try {
+      t.tags.add(parse_tag(name));
+    } catch (const Error& e) {
+      entry.fail_in("tags", e.what());
+    }
+  }
+  if (!entry.has("traits")) return;
+  YamlEntry traits = entry.nested("traits");
+  t.writes_only = traits.list("writes_only");
+  t.equals = traits.text("equals");
+  if (traits.is_text("anchor")) {
+    t.convolution = traits.text("anchor") == "convolution";
+    if (!t.convolution) traits.fail_in("anchor", "expected convolution, or { matmul: LEFT MATRIX }");
+  } else if (traits.has("anchor")) {
+    YamlEntry anchor = traits.nested("anchor");
+    t.matmul = anchor.required_text("matmul");
+    anchor.refuse_unknown_fields();
+  }
+  t.draws_unless_zero = traits.text("draws_unless_zero");
+  t.value_errors = traits.flag("value_errors", t.value_errors);
+  t.shape_numbers = traits.flag("shape_numbers", false);
+  t.uninitialized = traits.flag("uninitialized", false);
+  traits.refuse_unknown_fields();
+}
+
 void read_derivative(YamlEntry& entry, OpDef& def) {
   DerivativeDef& d = def.derivative;
   d.output_differentiability = entry.flags("output_differentiability");
@@ -226,6 +257,7 @@ OpDef read_entry(YamlEntry& entry, const std::string& file) {
     entry.fail_in("schema", e.what());
   }
   read_body(entry, def);
+  read_traits(entry, def);
   read_derivative(entry, def);
   def.doc = entry.text("doc");
   def.example = entry.text("example");

@@ -11,6 +11,7 @@
 
 #include "tenon/expr/print_simd.h"
 #include "tenon/schema/schema.h"
+#include "tenon/schema/tags.h"
 
 namespace tenon::opgen {
 
@@ -124,6 +125,17 @@ struct DerivativeDef {
   std::vector<bool> output_differentiability;  ///< Empty: all.
 };
 
+/// The fields `traits` and `tags`: see tenon/dispatch/traits.h. Arguments are named.
+struct Traits {
+  std::vector<std::string> writes_only;
+  std::string equals;        ///< An argument, or "0" or "1".
+  std::string matmul;        ///< The left matrix, of what regions form around.
+  bool convolution = false;  ///< Regions form around it, too.
+  std::string draws_unless_zero;
+  Tags tags;  ///< The entry's field `tags`, and what follows from the rest of the entry.
+  bool value_errors = false, shape_numbers = false, uninitialized = false;
+};
+
 /// One entry of a YAML file.
 struct OpDef {
   std::string file;  ///< "activation.yaml"
@@ -139,13 +151,14 @@ struct OpDef {
   bool updates = false;  ///< `function` writes part of `self`, of which other forms make a copy (Structured).
   /// The stubs without which the C++ function cannot serve a device, by name.
   std::vector<std::string> stubs;
-  std::string reason;              ///< Why an Explicit body has no shape function.
-  bool undeclared_alias = false;   ///< The result is an alias that the schema does not name (Explicit).
-  std::string shape;               ///< The shape function's name (Structured).
-  std::string kernel;              ///< The kernel's name (Structured with `kernel`).
-  bool mixed_devices = false;      ///< Tensor arguments may be on the host and on a device.
-  bool crosses_devices = false;    ///< Tensor arguments may be on several accelerators.
-  std::string out_dtype = "Cast";  ///< What `out=` may be: OutRule of core/dtype.h.
+  std::string reason;             ///< Why an Explicit body has no shape function.
+  bool undeclared_alias = false;  ///< The result is an alias that the schema does not name (Explicit).
+  std::string shape;              ///< The shape function's name (Structured).
+  std::string kernel;             ///< The kernel's name (Structured with `kernel`).
+  Traits traits;
+  bool mixed_devices = false;                   ///< Tensor arguments may be on the host and on a device.
+  bool crosses_devices = false;                 ///< Tensor arguments may be on several accelerators.
+  std::string out_dtype = "Cast";               ///< What `out=` may be: OutRule of core/dtype.h.
   std::map<std::string, std::string> dispatch;  ///< Key -> C++ function of tenon::ops (Dispatch).
   Pointwise pointwise;                          ///< Expr.
   std::optional<Rows> rows;  ///< Structured, where an expression over rows is all there is.

@@ -1,11 +1,14 @@
 // The functions and the tables of each family, and the code that all operators of a signature share.
 #include <fmt/format.h>
 
+#include <map>
+
 #include "tools/opgen/files.h"
 #include "tools/opgen/kernel_rows.h"
 #include "tools/opgen/printers.h"
 #include "tools/opgen/rows_forms.h"
 #include "tools/opgen/text.h"
+#include "tools/opgen/traits.h"
 
 namespace tenon::opgen {
 
@@ -60,6 +63,7 @@ class FamilyPrinter {
     text +=
         "\nnamespace tenon::detail {\n\n// What all operators of a signature share; see signatures_*.cc.\n";
     for (const std::string& line : declarations_) text += line;
+    if (!traits_text_.empty()) text += "\n" + traits_text_;
     text += fmt::format("\nconstinit OperatorEntry {}_entries[{}] = {{\n{}}};\n", family_.name,
                         num_operators_, entries_);
     if (num_bodies_ > 0)
@@ -128,16 +132,36 @@ class FamilyPrinter {
     for (size_t i = 0; i < op.schema.arguments.size(); ++i) {
       if (op.schema.arguments[i].is_write()) written |= uint64_t{1} << i;
     }
-    entries_ +=
-        fmt::format("    {{.name = \"aten::{}\", .overload = {}{}{}{}}},\n", op.schema.name,
-                    quoted(op.schema.overload), written ? fmt::format(", .written{{{:#x}}}", written) : "",
-                    def.mixed_devices ? ", .mixed_devices = true" : "",
-                    def.crosses_devices ? ", .crosses_devices = true" : "");
+    entries_ += fmt::format(
+        "    {{.name = \"aten::{}\", .overload = {}{}{}{}{}{}}},\n", op.schema.name,
+        quoted(op.schema.overload), written ? fmt::format(", .written{{{:#x}}}", written) : "",
+        def.mixed_devices ? ", .mixed_devices = true" : "",
+        def.crosses_devices ? ", .crosses_devices = true" : "", forms_fields(def, op), traits_field(def, op));
     operators_ += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(schema::to_string(op.schema)), def.line,
                               first, num_kernels_ - first);
     if (def.body == Body::Expr && &op == &def.operators.front()) {
       pointwise_ += fmt::format("extern const PointwiseInfo {};\n", op.constant);
     }
+  }
+
+  /// Where its other forms are.
+  std::string forms_fields(const OpDef& def, const Operator& op) const {
+    const auto field = [&](const char* name, const Operator* form) {
+      return form ? fmt::format(", .{} = &{}_entries[{}]", name, family_.name, form->index) : "";
+    };
+    if (op.form != Form::Functional) return field("functional", def.find(Form::Functional));
+    const Operator* const out = def.find(Form::Out);
+    return field("out", out && !def.takes_options_of_out(*out) ? out : nullptr);
+  }
+
+  /// Operators with the same traits share a constant.
+  std::string traits_field(const OpDef& def, const Operator& op) {
+    const std::string text = traits_of(def, op);
+    if (text.empty()) return "";
+    const auto [at, is_new] = traits_.try_emplace(text, traits_.size());
+    if (is_new)
+      traits_text_ += fmt::format("static constexpr OperatorTraits traits_{}{{{}}};\n", at->second, text);
+    return fmt::format(", .traits = &traits_{}", at->second);
   }
 
   void declare_call(const Operator& op) {
@@ -170,7 +194,8 @@ class FamilyPrinter {
   const Family& family_;
   std::vector<std::string> stubs_;
   std::set<std::string> declarations_;
-  std::string structured_, rows_, pointwise_, entries_, operators_, kernels_, bodies_;
+  std::map<std::string, size_t> traits_;
+  std::string traits_text_, structured_, rows_, pointwise_, entries_, operators_, kernels_, bodies_;
   size_t num_operators_ = 0, num_kernels_ = 0, num_bodies_ = 0;
 };
 

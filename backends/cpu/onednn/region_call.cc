@@ -8,6 +8,7 @@
 
 #include "backends/cpu/region/blocks.h"
 #include "tenon/core/tensor_impl.h"
+#include "tenon/generated/operators.h"
 
 namespace tenon::cpu::onednn {
 namespace {
@@ -16,33 +17,33 @@ using graph::kNone;
 
 /// Functions of one argument. oneDNN has others, whose result for NaN is a number (relu, exp, elu, clip).
 struct Function {
-  std::string_view name;
+  OperatorHandle op;
   int algorithm;
   float alpha;
   double saved;  ///< Nanoseconds of an element, as measured: ours have the same bits on every CPU.
 };
 constexpr Function kFunctions[] = {
-    {"aten::tanh", 0x21, 0, 0.1},       {"aten::square", 0x23, 0, 0},      {"aten::abs", 0x24, 0, 0},
-    {"aten::sqrt", 0x25, 0, 0},         {"aten::sigmoid", 0x29, 0, 0.1},   {"aten::silu", 0x2c, 1, 0.3},
-    {"aten::_gelu_tanh", 0x2b, 0, 0.4}, {"aten::_gelu_erf", 0x31, 0, 1.0},
+    {operators::tanh, 0x21, 0, 0.1},       {operators::square, 0x23, 0, 0},
+    {operators::abs, 0x24, 0, 0},          {operators::sqrt, 0x25, 0, 0},
+    {operators::sigmoid, 0x29, 0, 0.1},    {operators::silu, 0x2c, 1, 0.3},
+    {operators::_gelu_tanh, 0x2b, 0, 0.4}, {operators::_gelu_erf, 0x31, 0, 1.0},
 };
 
 /// Functions of two arguments, of which the second may be a number.
 struct Binary {
-  std::string_view name;
+  OperatorHandle of_tensors, of_number;
   int algorithm;
   bool commutes;
 };
 constexpr int kAdd = 0x1fff0;
-constexpr Binary kBinaries[] = {{"aten::add", kAdd, true},
-                                {"aten::mul", 0x1fff1, true},
-                                {"aten::div", 0x1fff4, false},
-                                {"aten::sub", 0x1fff5, false}};
+constexpr Binary kBinaries[] = {{operators::add_Tensor, operators::add_Scalar, kAdd, true},
+                                {operators::mul_Tensor, operators::mul_Scalar, 0x1fff1, true},
+                                {operators::div_Tensor, operators::div_Scalar, 0x1fff4, false},
+                                {operators::sub_Tensor, operators::sub_Scalar, 0x1fff5, false}};
 
-/// "aten::add" of aten::add_.Tensor.
-std::string_view without_underscore(std::string_view name) {
-  if (name.ends_with('_')) name.remove_suffix(1);
-  return name;
+/// aten::add.Tensor of aten::add_.Tensor.
+OperatorHandle functional(OperatorHandle op) {
+  return op.entry().functional ? OperatorHandle(*op.entry().functional) : op;
 }
 
 /// As it lies, where oneDNN reads that: one dimension without gaps, and no steps back or of nothing.
@@ -88,9 +89,9 @@ class Maker {
  private:
   std::string product() {
     if (operands_.size() < 3) return {};
-    // addmm: a bias, two matrices, and a factor for each
-    call_.source = 1;
-    call_.weights = 2;
+    // A bias, two matrices, and a factor for each.
+    call_.source = anchor_.op.traits().anchor.left;
+    call_.weights = call_.source + 1;
     for (const graph::Argument& a : g_.arguments(anchor_).subspan(3)) {
       const auto factor = number(a);
       if (!factor) return "a factor is complex";
@@ -109,7 +110,7 @@ class Maker {
       return Dims(attributes.at<std::vector<int64_t>>(arguments[i].range.first));
     };
     const size_t ndim = operands_[0]->sizes.size();
-    if (anchor_.op.name() != "aten::convolution") return "it is not aten::convolution";
+    if (anchor_.op != operators::convolution) return "it is not aten::convolution";
     if (attributes.at<bool>(arguments[6].range.first)) return "it is a transposed convolution";
     if (ndim < 3 || ndim != operands_[1]->sizes.size()) return "it is a convolution of one image alone";
     Description& d = call_.description;
@@ -225,34 +226,34 @@ class Maker {
   bool take(const graph::Node& member) {
     const std::span<const graph::Def> defs = g_.defs(member);
     if (defs.size() != 1 || defs[0].geometry != current_.geometry) return false;
-    const std::string_view called = without_underscore(member.op.name());
+    const OperatorHandle called = functional(member.op);
     for (const Function& f : kFunctions) {
-      if (f.name != called) continue;
+      if (f.op != called) continue;
       call_.description.post_ops.push_back({f.algorithm, f.alpha});
       call_.post_ops.emplace_back();
       call_.saved += f.saved * static_cast<double>(geometry(current_).numel());
       return true;
     }
     for (const Binary& b : kBinaries) {
-      if (b.name == called) return take_binary(member, b);
+      if (b.of_tensors == called || b.of_number == called)
+        return take_binary(member, b, b.of_number == called);
     }
     return false;
   }
 
-  bool take_binary(const graph::Node& member, const Binary& b) {
+  bool take_binary(const graph::Node& member, const Binary& b, bool has_number) {
     const std::span<const graph::Argument> arguments = g_.arguments(member);
     const std::span<const graph::Use> uses = g_.uses(member);
-    const std::string_view overload = member.op.overload();
     // self, other, and in sums a factor of the other one
     std::optional<Number> factor = Number{kNone, 1};
     if (arguments.size() > 2) factor = number(arguments[2]);
     if (!factor) return false;
-    if (overload == "Scalar") {
+    if (has_number) {
       const std::optional<Number> other = number(arguments[1]);
       if (!other) return false;
       const Dims ones(geometry(current_).sizes.size(), 1);
       add_binary(b.algorithm, {ones, ones}, {Source::Kind::Number, 0, *other});
-    } else if (overload == "Tensor" && uses.size() == 2) {
+    } else if (uses.size() == 2) {
       const bool is_first = uses[0].value == current_.value;
       if (!is_first && !b.commutes) return false;
       const graph::Use& other = uses[is_first ? 1 : 0];

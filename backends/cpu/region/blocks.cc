@@ -26,22 +26,15 @@ std::vector<const graph::Geometry*> operands(const graph::Graph& g, const graph:
   return all;
 }
 
-std::string_view short_name(const graph::Node& anchor) {
-  const std::string_view name = anchor.op.name();
-  return name.substr(name.rfind(':') + 1);
-}
-
 }  // namespace
 
 bool operand_has_rows(const graph::Graph& g, const graph::Region& region, size_t operand) {
   const graph::Node& anchor = anchor_of(region);
   if (region.anchor == graph::Anchor::Convolution) return operand == 0;
-  const std::string_view name = short_name(anchor);
-  if (name == "bmm") return true;
-  if (name == "mm") return operand == 0;
-  // addmm: a bias, two matrices
-  return operand == 1 ||
-         (operand == 0 && has_rows(operands(g, anchor)[0]->sizes, result_of(g, region).sizes));
+  const Dims& result = result_of(g, region).sizes;
+  if (result.size() == 3) return true;  // a batch of products
+  const size_t left = anchor.op.traits().anchor.left;
+  return operand == left || (operand < left && has_rows(operands(g, anchor)[operand]->sizes, result));
 }
 
 bool writes_operands(const graph::Graph& g, const graph::Node& node) {
@@ -81,7 +74,7 @@ AnchorShape::AnchorShape(const graph::Graph& g, const graph::Region& region) {
   batch = ndim == 3 ? sizes[0] : 1;
   m = sizes[ndim - 2];
   n = sizes[ndim - 1];
-  k = all[short_name(anchor) == "addmm" ? 1 : 0]->sizes.back();
+  k = all[anchor.op.traits().anchor.left]->sizes.back();
   packed = n * k;
 }
 

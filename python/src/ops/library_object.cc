@@ -69,12 +69,15 @@ void dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 
-/// define(schema, file, line)
+/// define(schema, names of tags, file, line)
 PyObject* define(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
-    check_count("define", n, 3);
+    check_count("define", n, 4);
     const std::string text = text_argument("define", "schema", args[0]);
-    library_of(o).def(text, place("define", args[1], args[2]));
+    Tags tags;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i)
+      tags.add(parse_tag(text_argument("define", "tags", PyTuple_GET_ITEM(args[1], i))));
+    library_of(o).def(text, tags, place("define", args[2], args[3]));
     return Py_NewRef(Py_None);
   });
 }

@@ -8,6 +8,7 @@
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/module_parts.h"
+#include "python/src/modules/dictionary.h"
 #include "python/src/ops/key_set_object.h"
 #include "python/src/ops/op_call.h"
 #include "tenon/dispatch/dispatcher.h"
@@ -258,7 +259,22 @@ PyMethodDef g_overload_methods[] = {{"name", &full_name_method, METH_NOARGS,
                                                 "redispatch($self, keyset, *args, **kwargs)\n--\n\n"
                                                 "Continues a call at the highest of the keys."),
                                     {}};
+/// Members of tenon.Tag.
+PyObject* get_tags(PyObject* o, void*) {
+  return guarded([&] {
+    const Tags tags = OperatorHandle(*overload_of(o).entry).traits().tags;
+    const Ref names(checked(PyList_New(0)));
+    for (uint32_t i = 0; i < kNumTags; ++i) {
+      if (const Tag tag{static_cast<uint8_t>(i)}; tags.has(tag)) append(names, to_python(name(tag)));
+    }
+    const Ref module(checked(PyImport_ImportModule("tenon.tags")));
+    return checked(PyObject_CallMethod(module.get(), "members", "O", names.get()));
+  });
+}
+
 PyGetSetDef g_overload_attributes[] = {
+    {"tags", &get_tags, nullptr, "What its declaration says of it besides the schema: members of tenon.Tag.",
+     nullptr},
     {"__name__", &get_name, nullptr, nullptr, nullptr},
     {"_name", &full_name, nullptr, "\"ns::name.overload\".", nullptr},
     {"_schema", &get_schema, nullptr, "The schema's text.", nullptr},

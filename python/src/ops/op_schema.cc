@@ -7,6 +7,7 @@
 
 #include "python/src/call/overload.h"
 #include "python/src/call/parser.h"
+#include "tenon/dispatch/builtin.h"
 
 namespace tenon::python {
 namespace {
@@ -63,7 +64,7 @@ std::unique_ptr<OpSchema> make(const schema::FunctionSchema& source) {
   auto out = std::make_unique<OpSchema>();
   out->source = &source;
   out->num_positional = source.num_positional();
-  out->numbers_as_tensors = source.ns == "aten" && takes_numbers(source.name);
+  out->numbers_as_tensors = source.ns == tenon::detail::kBuiltinNamespace && takes_numbers(source.name);
   TENON_CHECK(source.arguments.size() <= kMaxOpArguments, NotImplemented,
               fmt::format("{}: an operator that Python calls has at most {} arguments, this one has {}",
                           source.full_name(), kMaxOpArguments, source.arguments.size()));

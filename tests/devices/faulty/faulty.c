@@ -100,6 +100,9 @@ static TenonStatus* grids(void* self, void* data, const TenonCall* call) {
 }
 
 static char kernel[16];
+#ifdef REGISTER
+static TenonTag tag; /* of an operator that it declares */
+#endif
 
 static TenonStatus* register_kernels(void* self, TenonRegistrar* registrar) {
   (void)self;

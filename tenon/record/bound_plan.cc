@@ -75,7 +75,7 @@ Tensor BoundPlan::tensor(const Operand& o, size_t begin) {
   const auto first = static_cast<int64_t>(begin / item_size(o.geometry.dtype));
   auto impl = TensorImpl::make(shell, o.geometry.dtype, o.geometry.sizes, o.geometry.strides,
                                first + o.geometry.offset);
-  impl->set_wrapped_number(o.wrapped_number);
+  impl->set_wrapped_number(o.geometry.wrapped_number);
   return Tensor(std::move(impl));
 }
 

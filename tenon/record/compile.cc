@@ -12,8 +12,7 @@ uint64_t new_program() noexcept {
 }
 
 Scope::Scope(uint64_t program, const ScopeOptions& options)
-    : number_(Recorder::current().begin(
-          program, {options.threshold, options.trust_shared, options.relaxed, options.tune_ms})) {}
+    : number_(Recorder::current().begin(program, options)) {}
 
 void Scope::end() {
   open_ = false;

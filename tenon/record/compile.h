@@ -15,11 +15,12 @@ namespace tenon::record {
 
 struct ScopeOptions {
   /// Calls on at most that many elements, none of them still to be computed, run at once; calls that do not
-  /// become loops with others on four times as many.
+  /// become loops with others on four times as many. It costs as much to record them.
   int64_t threshold = 16384;
-  /// Records calls on memory that other owners share, too.
+  /// Records reads and writes of memory that NumPy or DLPack shares, too: its other owners do not touch it
+  /// before what was recorded has run.
   bool trust_shared = false;
-  /// Values are rounded to half types where they are stored, not after each operator.
+  /// Values are rounded to half types where they are stored, not after each operator of a region.
   bool relaxed = false;
   /// Milliseconds that a new plan may spend on timing what may run each of its regions, on memory of its own;
   /// 0: models decide.

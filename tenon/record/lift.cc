@@ -1,7 +1,7 @@
 #include "tenon/record/lift.h"
 
 #include <algorithm>
-#include <string_view>
+#include <utility>
 
 namespace tenon::record {
 
@@ -104,24 +104,22 @@ class Lift {
     // A call that fails leaves what was there.
     if (!write_only(node, i) || node.info->op.traits().value_errors) return false;
     const Geometry& g = o.geometry;
-    int64_t numel = 1;
-    for (const int64_t n : g.sizes) numel *= n;
-    const bool dense = Dims(contiguous_strides(g.sizes)) == g.strides;
-    return dense &&
-           static_cast<size_t>(numel) * item_size(g.dtype) == segment_.slots[o.slot].storage.nbytes();
+    return Dims(contiguous_strides(g.sizes)) == g.strides &&
+           static_cast<size_t>(g.numel()) * item_size(g.dtype) == segment_.slots[o.slot].storage.nbytes();
   }
 
   graph::Use use(const TrieNode& node, size_t argument, const Operand& o) {
     if (o.slot == kNoSlot) return {};
-    const graph::GeometryId geometry = this->geometry(o.slot, o.geometry, o.wrapped_number);
+    const graph::GeometryId geometry = this->geometry(o.slot, o.geometry);
     return {o.written && write_only(node, argument) ? graph::kNone : now_[o.slot], geometry};
   }
-  graph::GeometryId geometry(uint32_t slot, const Geometry& g, bool wrapped) {
-    const auto moved = static_cast<int64_t>(moved_[slot] / item_size(g.dtype));
-    return g_.add_geometry({g.dtype, wrapped, g.offset + moved, g.sizes, g.strides});
+  graph::GeometryId geometry(uint32_t slot, Geometry g) {
+    g.offset += static_cast<int64_t>(moved_[slot] / item_size(g.dtype));
+    return g_.add_geometry(g);
   }
-  void define(uint32_t slot, const Geometry& g, graph::ValueId previous) {
-    now_[slot] = g_.add_def(slot, geometry(slot, g, false), previous);
+  void define(uint32_t slot, Geometry g, graph::ValueId previous) {
+    g.wrapped_number = false;
+    now_[slot] = g_.add_def(slot, geometry(slot, std::move(g)), previous);
   }
 
   void add_arguments(const RecordedCall& call) {

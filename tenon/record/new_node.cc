@@ -9,7 +9,7 @@ namespace tenon::record {
 namespace {
 
 Geometry geometry_of(const TensorImpl& t) {
-  return {t.dtype(), t.sizes().to_dims(), t.strides().to_dims(), t.offset()};
+  return {t.dtype(), t.is_wrapped_number(), t.offset(), t.sizes().to_dims(), t.strides().to_dims()};
 }
 
 // Every dtype's elements begin at a multiple of their size from there.
@@ -80,7 +80,6 @@ TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t f
     if (t.defined()) {
       o = {.slot = slot_of(*t.storage()),
            .written = ((info.written >> argument) & 1u) != 0,
-           .wrapped_number = t.impl()->is_wrapped_number(),
            .geometry = geometry_of(*t.impl())};
       o.geometry.offset -= segment_.slots[o.slot].begin_of(t.dtype());
     }

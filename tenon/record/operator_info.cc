@@ -49,7 +49,8 @@ const char* reason_to_run_now(const OperatorInfo& info) {
   if (info.written != 0 && traits.uninitialized) return "it leaves what it writes as it is";
   // Where it throws, the stream gets its part back.
   if (traits.stream.is_given() && traits.value_errors) return "it looks at its probabilities";
-  if (traits.tags.has(Tag::data_dependent_output)) return "a number is made of it: item(), bool(), float(), if";
+  if (traits.tags.has(Tag::data_dependent_output))
+    return "a number is made of it: item(), bool(), float(), if";
   for (const schema::Return& r : schema.returns) {
     if (!r.type.is_tensor()) return "it returns something else than tensors";
   }

@@ -69,12 +69,7 @@ std::unique_ptr<const Plan::Anchored> Plan::make_anchored(const graph::Graph& g,
   made->engine = engine.name;
   made->program = engine.build(g, node);
   const auto operand = [&](graph::ValueId value, graph::GeometryId id) {
-    const graph::Geometry& from = g.geometry(id);
-    Operand o;
-    o.slot = g.values[value].storage;
-    o.geometry = {from.dtype, from.sizes, from.strides, from.offset};
-    o.wrapped_number = from.wrapped_number;
-    return o;
+    return Operand{.slot = g.values[value].storage, .geometry = g.geometry(id)};
   };
   for (const graph::Use& u : g.uses(node)) made->uses.push_back(operand(u.value, u.geometry));
   for (const graph::Def& d : g.defs(node)) made->defs.push_back(operand(d.value, d.geometry));

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/record/compile.h"
 #include "tenon/record/plan.h"
 #include "tenon/record/report.h"
 #include "tenon/record/segment.h"
@@ -21,19 +22,6 @@
 namespace tenon::record {
 
 class RecordedSegment;
-
-struct Options {
-  /// Calls on at most that many elements, none of them still to be computed, run at once; calls that do not
-  /// become loops with others on four times as many. It costs as much to record them.
-  int64_t threshold = 16384;
-  /// Records reads and writes of memory that NumPy or DLPack shares, too: its other owners do not touch it
-  /// before what was recorded has run.
-  bool trust_shared = false;
-  /// Values are rounded to half types where they are stored, not after each operator of a region.
-  bool relaxed = false;
-  /// Milliseconds that a new plan may spend on timing what runs its regions; 0: models decide.
-  double tune_ms = 0;
-};
 
 /// What a thread has done since it began; for reports and tests.
 struct Counts {
@@ -52,7 +40,7 @@ class Recorder final : public PendingWork {
 
   /// Opens a scope, and returns its number; `program` names where its calls were recorded before. An inner
   /// scope adds to the outer one.
-  uint64_t begin(uint64_t program, const Options& options);
+  uint64_t begin(uint64_t program, const ScopeOptions& options);
   /// Closes it; the outermost one computes what was recorded, and throws what that throws. Throws
   /// Error{Runtime} for a scope that is not open on this thread, and, having closed them as well, where
   /// scopes inside it are open.
@@ -163,7 +151,7 @@ class Recorder final : public PendingWork {
   void begin_segment(TrieNode* behind) noexcept;
 
   std::vector<uint64_t> scopes_;  // that are open, the outermost first
-  Options options_;
+  ScopeOptions options_;
   uint64_t program_ = 0;
   Program* now_ = nullptr;  // of the open scope
   Trie* trie_ = nullptr;    // its own

@@ -12,10 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tenon/core/dims.h"
-#include "tenon/core/dtype.h"
 #include "tenon/core/source_mark.h"
 #include "tenon/dispatch/stack.h"
+#include "tenon/graph/graph.h"
 #include "tenon/record/operator_info.h"
 
 namespace tenon::record {
@@ -24,19 +23,14 @@ class Plan;
 
 inline constexpr uint32_t kNoSlot = ~uint32_t{0};
 
-/// How a tensor lies in its storage.
-struct Geometry {
-  DType dtype = DType::Float32;
-  Dims sizes = {}, strides = {};
-  int64_t offset = 0;  ///< In elements; of operands from SlotState::begin, and perhaps negative.
-};
+using graph::Geometry;
 
-/// A tensor argument. `slot` is the number of its storage in the segment; kNoSlot if it is undefined.
+/// A tensor argument. `slot` is the number of its storage in the segment; kNoSlot if it is undefined. The
+/// geometry's offset counts from SlotState::begin, and is perhaps negative.
 struct Operand {
   uint32_t slot = kNoSlot;
   bool written = false;
-  bool wrapped_number = false;
-  Geometry geometry;
+  Geometry geometry = {};
 };
 
 /// An argument, in the schema's order.

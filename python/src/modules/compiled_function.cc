@@ -37,7 +37,7 @@ struct Compiled {
   PyObject* dict;
   PyObject* weak_references;
   uint64_t program;
-  record::Options options;
+  record::ScopeOptions options;
   Pure* pure;  ///< Null for most.
 };
 

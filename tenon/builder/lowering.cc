@@ -93,7 +93,7 @@ const NodeCall::Input& Lowering::input(uint32_t id) {
   value.dtype = *t.dtype_;
   check_reach(t);
   if (!t.has_stride_) t.stride_ = contiguous_strides(t.dim_);
-  value.tensor = trace_.input(value.dtype, t.dim_, t.stride_);
+  value.tensor = writer_.input(value.dtype, t.dim_, t.stride_);
   return value;
 }
 
@@ -110,9 +110,9 @@ void Lowering::lower(const Node& node) {
     const TensorAttributes& t = *g_.tensors_[id];
     wanted.push_back({t.has_dim_ ? &t.dim_ : nullptr, wanted_dtype(t), t.is_output_ || used_[id]});
   }
-  const record::Capture capture(trace_);
+  const record::Capture capture(writer_);
   try {
-    NodeCall call(node, trace_, std::move(inputs), std::move(wanted));
+    NodeCall call(node, writer_, std::move(inputs), std::move(wanted));
     node.kind->lower(call);
     call.check_used();
     for (size_t i = 0; i < node.outputs.size(); ++i) set_result(node, i, call.outputs[i]);
@@ -148,9 +148,9 @@ void Lowering::set_result(const Node& node, size_t i, tenon::Tensor result) {
 // An output has a block of its own, with the strides that were set; a view, or an input, is copied there.
 void Lowering::finish_output(TensorAttributes& t) {
   tenon::Tensor& result = values_[t.id_].tensor;
-  const bool whole = trace_.is_made(result) && result.nbytes() == result.storage().nbytes() &&
+  const bool whole = writer_.is_made(result) && result.nbytes() == result.storage().nbytes() &&
                      result.storage_offset() == 0 &&
-                     !trace_.graph.storages[trace_.storage_of(result)].is_output;
+                     !writer_.program.storages[writer_.storage_of(result)].is_output;
   if (!t.has_stride_) t.stride_ = whole ? result.strides().to_dims() : contiguous_strides(t.dim_);
   check_reach(t);
   TENON_CHECK(!overlaps_itself(t.dim_, t.stride_), Value,
@@ -158,12 +158,12 @@ void Lowering::finish_output(TensorAttributes& t) {
                           t.name_, tenon::to_string(t.stride_), tenon::to_string(t.dim_)));
   const bool dense = std::ranges::equal(result.strides(), IntArrayRef(t.stride_)) || result.numel() < 2;
   if (!whole || !dense) {
-    tenon::Tensor own = trace_.fresh(*t.dtype_, t.dim_, t.stride_);
-    const record::Capture capture(trace_);
+    tenon::Tensor own = writer_.fresh(*t.dtype_, t.dim_, t.stride_);
+    const record::Capture capture(writer_);
     own.copy_(result);
     result = own;
   }
-  trace_.graph.storages[trace_.storage_of(result)].is_output = true;
+  writer_.program.storages[writer_.storage_of(result)].is_output = true;
 }
 
 Graph::Lowered Lowering::run() {
@@ -182,7 +182,7 @@ Graph::Lowered Lowering::take() {
     if (!made_[id] || (made && !t.is_output_) || t.constant_) continue;
     if (t.by_value_) {
       graph::Signature::Value value{.uid = t.uid_, .dtype = *t.dtype_, .numbers = {}};
-      for (const auto& [number, tensor] : trace_.bound) {
+      for (const auto& [number, tensor] : writer_.bound) {
         if (tensor == id) value.numbers.push_back(number);
       }
       lowered.signature.values.push_back(std::move(value));
@@ -190,11 +190,11 @@ Graph::Lowered Lowering::take() {
     }
     const tenon::Tensor& tensor = values_[id].tensor;
     lowered.signature.tensors.push_back(
-        {t.uid_, trace_.storage_of(tensor),
+        {t.uid_, writer_.storage_of(tensor),
          tensor.storage_offset() * static_cast<int64_t>(item_size(tensor.dtype()))});
   }
-  lowered.signature.numbers = std::move(trace_.numbers);
-  lowered.graph = std::move(trace_.graph);
+  lowered.signature.numbers = std::move(writer_.numbers);
+  lowered.graph = graph::assemble(writer_.program, graph::KeepErrors::No).graph;
   return lowered;
 }
 

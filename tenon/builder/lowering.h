@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tenon/builder/graph.h"
+#include "tenon/builder/graph_writer.h"
 #include "tenon/builder/node_call.h"
-#include "tenon/builder/trace.h"
 #include "tenon/graph/plan.h"
 
 namespace tenon::builder {
@@ -25,7 +25,7 @@ class Lowering {
  public:
   explicit Lowering(Graph& graph)
       : g_(graph),
-        trace_(graph.handle_.device),
+        writer_(graph.handle_.device),
         used_(graph.used_tensors()),
         values_(graph.tensors_.size()),
         made_(graph.tensors_.size()) {}
@@ -42,7 +42,7 @@ class Lowering {
   Graph::Lowered take();
 
   Graph& g_;
-  Trace trace_;
+  GraphWriter writer_;
   std::vector<bool> used_;               // by tensor: a node reads it
   std::vector<NodeCall::Input> values_;  // by tensor
   std::vector<bool> made_;               // of values_

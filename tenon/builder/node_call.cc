@@ -54,9 +54,10 @@ bool holds_number(DType dtype, int64_t number) noexcept {
   return bits >= 63 || number < int64_t{1} << bits;
 }
 
-NodeCall::NodeCall(const Node& node, Trace& trace, std::vector<Input> inputs, std::vector<Wanted> wanted)
+NodeCall::NodeCall(const Node& node, GraphWriter& writer, std::vector<Input> inputs,
+                   std::vector<Wanted> wanted)
     : node_(node),
-      trace_(trace),
+      writer_(writer),
       kinds_(inputs_of(*node.kind)),
       inputs_(std::move(inputs)),
       wanted_(std::move(wanted)),
@@ -159,7 +160,7 @@ tenon::Tensor NodeCall::raw(size_t i) {
   read_[i] = true;
   const Input& input = inputs_[i];
   if (input.tensor.defined()) return input.tensor;
-  if (input.bound) trace_.bind("fill_value", *input.bound);
+  if (input.bound) writer_.bind("fill_value", *input.bound);
   return tenon::full(input.dim, *input.value, tenon::TensorOptions().dtype(input.dtype));
 }
 
@@ -182,7 +183,7 @@ Scalar NodeCall::value(size_t i, std::string_view argument) {
   check_computes(i);
   check_number(i);
   read_[i] = true;
-  if (inputs_[i].bound) trace_.bind(argument, *inputs_[i].bound);
+  if (inputs_[i].bound) writer_.bind(argument, *inputs_[i].bound);
   return *inputs_[i].value;
 }
 
@@ -204,7 +205,7 @@ const NodeCall::Input* NodeCall::number_input(size_t i, std::string_view argumen
               fmt::format("{}: input `{}` has to be a {} number, and is {}", kind(), own,
                           whole ? "whole" : "floating-point", name(input.dtype)));
   read_[i] = true;
-  if (input.bound) trace_.bind(argument, *input.bound);
+  if (input.bound) writer_.bind(argument, *input.bound);
   return &input;
 }
 
@@ -296,8 +297,8 @@ void NodeCall::check_used() const {
     if (!read_attributes_.contains(name)) refuse("attribute", name);
   }
   TENON_CHECK(
-      trace_.unbound().empty(), NotImplemented,
-      fmt::format("{}: its operators need `{}` before a run; use tensor_scalar", kind(), trace_.unbound()));
+      writer_.unbound().empty(), NotImplemented,
+      fmt::format("{}: its operators need `{}` before a run; use tensor_scalar", kind(), writer_.unbound()));
 }
 
 }  // namespace tenon::builder

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/builder/graph_writer.h"
 #include "tenon/builder/node.h"
-#include "tenon/builder/trace.h"
 #include "tenon/core/tensor.h"
 
 namespace tenon::builder {
@@ -34,7 +34,7 @@ class NodeCall {
     bool is_used = true;  ///< It is an output of the graph, or a node reads it.
   };
 
-  NodeCall(const Node& node, Trace& trace, std::vector<Input> inputs, std::vector<Wanted> wanted);
+  NodeCall(const Node& node, GraphWriter& writer, std::vector<Input> inputs, std::vector<Wanted> wanted);
 
   size_t num_inputs() const noexcept { return inputs_.size(); }
   bool has(size_t i) const noexcept {
@@ -72,7 +72,7 @@ class NodeCall {
   /// Sizes that the user has said of output i. Throws Error{Value} if he has not.
   const Dims& wanted_dim(size_t i = 0) const;
   std::optional<DType> wanted_dtype(size_t i = 0) const noexcept { return wanted_[i].dtype; }
-  Trace& trace() noexcept { return trace_; }
+  GraphWriter& writer() noexcept { return writer_; }
   std::string_view kind() const noexcept { return node_.kind->name; }
 
   /// Results; those that stay undefined are absent.
@@ -98,7 +98,7 @@ class NodeCall {
   const T* attribute(std::string_view name, const char* type) const;
 
   const Node& node_;
-  Trace& trace_;
+  GraphWriter& writer_;
   std::vector<InputKind> kinds_;  // of the inputs
   std::vector<Input> inputs_;
   std::vector<Wanted> wanted_;

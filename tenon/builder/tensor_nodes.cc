@@ -182,7 +182,7 @@ void concatenate(NodeCall& n) {
 void rng(NodeCall& n) {
   const Dims dim = n.has("dim") ? n.dims("dim", {}) : n.wanted_dim();
   check_sizes("rng", dim);
-  T out = n.trace().fresh(n.wanted_dtype().value_or(DType::Float32), dim, contiguous_strides(dim));
+  T out = n.writer().fresh(n.wanted_dtype().value_or(DType::Float32), dim, contiguous_strides(dim));
   const std::string distribution = n.text("distribution", "UNIFORM");
   const int64_t seed = n.whole_number(0, "seed", 0), offset = n.whole_number(1, "offset", 0);
   if (distribution == "UNIFORM")

@@ -8,7 +8,7 @@
 #include "tenon/core/small_alloc.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/dispatch/stack.h"
-#include "tenon/record/operator_info.h"
+#include "tenon/graph/operator_info.h"
 
 namespace tenon::record {
 
@@ -17,7 +17,7 @@ class CallSink {
  public:
   virtual ~CallSink() = default;
   /// The operator's arguments are the last values of the stack; its results take their place.
-  virtual void call(const OperatorInfo& info, Stack& stack) = 0;
+  virtual void call(const graph::OperatorInfo& info, Stack& stack) = 0;
 };
 /// That of the thread; null outside of captures.
 extern thread_local constinit CallSink* call_sink TENON_FAST_TLS;

@@ -6,12 +6,66 @@
 #include "tenon/core/error.h"
 #include "tenon/core/interrupt.h"
 #include "tenon/core/stream.h"
+#include "tenon/record/instance.h"
 #include "tenon/record/recorder_parts.h"
 #include "tenon/record/replay.h"
 
 namespace tenon::record {
+namespace {
 
-std::shared_ptr<const Plan> Recorder::plan_for(const std::vector<bool>& wanted, const Cause& cause) {
+// Steps run on the bytes of the segment's storages, which stay as others see them until all is done: pending,
+// with their versions.
+class SegmentMemory final : public SlotMemory {
+ public:
+  explicit SegmentMemory(Segment& segment) : slots_(segment.slots) {}
+
+  char* given(uint32_t slot) override {
+    const SlotState& state = slots_[slot];
+    return reinterpret_cast<char*>(state.storage->address_now()) + state.begin;
+  }
+
+  // An input that only the segment holds by now: its memory is free for what comes next. Foreign memory goes
+  // at the end, as its owner may take locks.
+  void release(uint32_t slot) override {
+    SlotState& state = slots_[slot];
+    const bool ours =
+        state.is_input && state.storage->is_recorded() && !state.is_written && state.storage->allocator();
+    if (!ours || state.storage.use_count() > 0) return;
+    state.storage->remove_recorder();
+    state.storage = {};
+  }
+
+  void keep(uint32_t slot, Storage made) override {
+    StorageImpl* const seen = pending(slot);
+    if (!seen) return;
+    if (made && made->address_now() != seen->address_now()) seen->take_bytes(*made);
+    seen->set_done();
+  }
+  // What nobody wants is not computed either: it dies with the segment.
+  void fail(uint32_t slot, const std::exception_ptr& error) override {
+    if (StorageImpl* const seen = pending(slot)) seen->set_failed(error);
+  }
+
+  /// After the run.
+  void finish() {
+    for (SlotState& slot : slots_) {
+      if (slot.is_input && slot.is_written) slot.storage->set_done();
+    }
+  }
+
+ private:
+  /// A result of the segment.
+  StorageImpl* pending(uint32_t slot) const {
+    const SlotState& state = slots_[slot];
+    return !state.is_input && state.storage && state.storage->is_pending() ? &*state.storage : nullptr;
+  }
+
+  std::vector<SlotState>& slots_;
+};
+
+}  // namespace
+
+PlannedSegment& Recorder::plan_for(const std::vector<bool>& wanted, const Cause& cause) {
   auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
   if (planned == cursor_->plans.end()) {
     std::shared_ptr<const Plan> plan = Plan::make(segment_, wanted, options_.relaxed, options_.tune_ms);
@@ -25,7 +79,7 @@ std::shared_ptr<const Plan> Recorder::plan_for(const std::vector<bool>& wanted, 
   planned->ended_by = cause.by;
   planned->first_line = segment_.calls.front().line;
   planned->last_line = segment_.calls.back().line;
-  return planned->plan;
+  return *planned;
 }
 
 void Recorder::show(RecordedSegment& capture, const std::vector<bool>& wanted, const Cause& cause) const {
@@ -51,10 +105,15 @@ std::exception_ptr Recorder::compute(Lock& lock, const Cause& cause) {
       ++reasons_[{nullptr, cause.why}];
       if (cause.why != kScopeEnd) ProgramReport::add(now_->report.forced, cause.by, cause.why, cause.line);
       const std::vector<bool> wanted = wanted_slots(segment_);
-      const std::shared_ptr<const Plan> plan = plan_for(wanted, cause);
+      PlannedSegment& planned = plan_for(wanted, cause);
       if (capture_) [[unlikely]]
         show(*capture_, wanted, cause);
-      error = plan->run(segment_);
+      const std::shared_ptr<Instance> instance =
+          planned.instance ? planned.instance : std::make_shared<Instance>(planned.plan);
+      if (planned.runs > 1) planned.instance = instance;
+      SegmentMemory memory(segment_);
+      error = instance->run(segment_.calls, segment_.numbers, memory);
+      memory.finish();
     } catch (...) {
       // No memory is left for a plan: nothing is computed, and who reads a result is told so.
       error = std::current_exception();

@@ -12,36 +12,37 @@
 
 namespace tenon::record {
 
-Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifted, bool relaxed,
+Fused fuse(const Segment& segment, const std::vector<bool>& wanted, graph::Assembled assembled, bool relaxed,
            double tune_ms, PlanFor purpose) {
   Fused fused;
   const auto tuner = graph::make_tuner({.relaxed = relaxed}, tune_ms);
   // A fault of the fuser's or an engine's costs time and no results: the calls run one by one.
   try {
     fused.report = graph::fuse(
-        lifted.graph,
+        assembled.graph,
         {.tuner = tuner.get(), .rows = true, .relaxed = relaxed, .single_calls = purpose == PlanFor::Replay});
-    for (const auto& left : fused.report.left) fused.left.push_back(lifted.call_by_argument[left.argument]);
+    for (const auto& left : fused.report.left)
+      fused.left.push_back(assembled.call_by_argument[left.argument]);
   } catch (const std::exception&) {
-    lifted = lift(segment, wanted);
+    assembled = assemble(segment, wanted);
     fused.is_whole = false;
   }
-  graph::each_call(lifted.graph,
-                   [&](const graph::Node& call) { fused.calls.push_back(lifted.call_of(call)); });
-  fused.graph = std::move(lifted.graph);
-  fused.moved = std::move(lifted.moved);
+  graph::each_call(assembled.graph,
+                   [&](const graph::Node& call) { fused.calls.push_back(assembled.call_of(call)); });
+  fused.graph = std::move(assembled.graph);
+  fused.offset_shift = std::move(assembled.offset_shift);
   return fused;
 }
 
-expr::Key cache_key(const Lifted& lifted, bool relaxed, double tune_ms, PlanFor purpose) {
+expr::Key cache_key(const graph::Assembled& assembled, bool relaxed, double tune_ms, PlanFor purpose) {
   expr::Mixer mixer;
   mixer.add(purpose == PlanFor::Replay ? "replay" : "program");
-  graph::add_to_key(mixer, lifted.graph,
+  graph::add_to_key(mixer, assembled.graph,
                     {.position = graph::configured_position(),
                      .rows = true,
                      .engines = {.relaxed = relaxed},
                      .tune_ms = tune_ms});
-  for (const graph::Node& node : lifted.graph.nodes) mixer.add(uint64_t{lifted.call_of(node)});
+  for (const graph::Node& node : assembled.graph.nodes) mixer.add(uint64_t{assembled.call_of(node)});
   return mixer.take();
 }
 
@@ -78,16 +79,16 @@ cache::PlanCache::File to_file(const Fused& fused) {
 namespace {
 
 /// The fused graph has the segment's calls, each once, on the segment's storages and numbers.
-void check_calls(const Fused& fused, Lifted& lifted) {
+void check_calls(const Fused& fused, graph::Assembled& assembled) {
   const auto require = [](bool right, const char* problem) { TENON_CHECK(right, Value, problem); };
-  graph::remove_dead(lifted.graph);
-  const graph::Graph &read = fused.graph, &recorded = lifted.graph;
+  graph::remove_dead(assembled.graph);
+  const graph::Graph &read = fused.graph, &recorded = assembled.graph;
   require(graph::same_tables(read, recorded), "its storages or numbers are not those of the program");
   require(fused.calls.size() == recorded.nodes.size(), "it has not as many calls as the program");
   std::vector<const graph::Node*> by_call;
   for (const graph::Node& node : recorded.nodes) {
-    by_call.resize(std::max<size_t>(by_call.size(), lifted.call_of(node) + 1));
-    by_call[lifted.call_of(node)] = &node;
+    by_call.resize(std::max<size_t>(by_call.size(), assembled.call_of(node) + 1));
+    by_call[assembled.call_of(node)] = &node;
   }
   size_t next = 0;
   graph::each_call(read, [&](const graph::Node& call) {
@@ -102,7 +103,7 @@ void check_calls(const Fused& fused, Lifted& lifted) {
 
 }  // namespace
 
-Fused from_file(cache::Bytes bytes, const Segment& segment, Lifted lifted) {
+Fused from_file(cache::Bytes bytes, const Segment& segment, graph::Assembled assembled) {
   Fused fused;
   graph::ByteReader in(bytes);
   graph::FusionReport& report = fused.report;
@@ -128,7 +129,7 @@ Fused from_file(cache::Bytes bytes, const Segment& segment, Lifted lifted) {
     report.left.push_back({left.node->info->op, left.line, in.text()});
   }
   fused.graph = graph::deserialize(in.rest());
-  check_calls(fused, lifted);
+  check_calls(fused, assembled);
   graph::describe(fused.graph, report);
   TENON_CHECK(report.fusions.size() == told.size(), Value, "it has not as many regions as are described");
   for (size_t i = 0; i < told.size(); ++i) {
@@ -139,7 +140,7 @@ Fused from_file(cache::Bytes bytes, const Segment& segment, Lifted lifted) {
   size_t next = 0;
   graph::each_call(fused.graph,
                    [&](graph::Node& node) { node.line = segment.calls[fused.calls[next++]].line; });
-  fused.moved = std::move(lifted.moved);
+  fused.offset_shift = std::move(assembled.offset_shift);
   return fused;
 }
 

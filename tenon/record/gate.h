@@ -14,7 +14,13 @@
 
 #include "tenon/dispatch/operator.h"
 
+namespace tenon::graph {
+struct OperatorInfo;
+}
+
 namespace tenon::record {
+
+using graph::OperatorInfo;
 
 /// What calls look at first. Of the thread's open scope.
 struct Gate {
@@ -46,7 +52,6 @@ bool passes(const std::remove_reference_t<A>& value, int64_t limit) noexcept {
 }
 
 class Recorder;
-struct OperatorInfo;
 struct TrieNode;
 
 /// The words by which a call is found among those that were recorded before, and its numbers. A word for each

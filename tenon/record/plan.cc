@@ -11,25 +11,26 @@ namespace tenon::record {
 
 std::shared_ptr<const Plan> Plan::make(const Segment& segment, const std::vector<bool>& wanted, bool relaxed,
                                        double tune_ms, PlanFor purpose) {
-  Lifted lifted = lift(segment, wanted);
+  graph::Assembled assembled = assemble(segment, wanted);
   cache::PlanCache& cache = cache::PlanCache::get();
   expr::Key key;
   if (cache.is_on()) {
-    key = cache_key(lifted, relaxed, tune_ms, purpose);
+    key = cache_key(assembled, relaxed, tune_ms, purpose);
     if (const std::vector<std::byte> bytes = cache.find(key); !bytes.empty()) {
       try {
-        Fused fused = from_file(bytes, segment, std::move(lifted));
+        Fused fused = from_file(bytes, segment, std::move(assembled));
         std::shared_ptr<const Plan> plan(new Plan(segment, wanted, relaxed, fused, From::Cache));
         cache.count_loaded();
         return plan;
       } catch (const std::exception& e) {
         cache.reject(e.what());
-        lifted = lift(segment, wanted);
+        assembled = assemble(segment, wanted);
       }
     }
   }
   cache.count_planned();
-  auto fused = std::make_shared<Fused>(fuse(segment, wanted, std::move(lifted), relaxed, tune_ms, purpose));
+  auto fused =
+      std::make_shared<Fused>(fuse(segment, wanted, std::move(assembled), relaxed, tune_ms, purpose));
   if (graph::was_tuned(fused->report)) cache.count_tuned();
   std::shared_ptr<const Plan> plan(new Plan(segment, wanted, relaxed, *fused, From::Fuser));
   // A later process may have more time.
@@ -40,7 +41,11 @@ std::shared_ptr<const Plan> Plan::make(const Segment& segment, const std::vector
 
 Plan::Plan(const Segment& segment, const std::vector<bool>& wanted, bool relaxed, const Fused& fused,
            From from)
-    : wanted_(wanted), moved_(fused.moved), report_(fused.report), is_loaded_(from == From::Cache) {
+    : wanted_(wanted),
+      offset_shift_(fused.offset_shift),
+      report_(fused.report),
+      is_loaded_(from == From::Cache) {
+  for (const SlotState& slot : segment.slots) nbytes_.push_back(slot.storage.nbytes());
   size_t next = 0;
   for (const graph::Node& node : fused.graph.nodes) {
     Step& step = steps_.emplace_back();
@@ -69,7 +74,7 @@ std::unique_ptr<const Plan::Anchored> Plan::make_anchored(const graph::Graph& g,
   made->engine = engine.name;
   made->program = engine.build(g, node);
   const auto operand = [&](graph::ValueId value, graph::GeometryId id) {
-    return Operand{.slot = g.values[value].storage, .geometry = g.geometry(id)};
+    return Operand{.storage = g.values[value].storage, .geometry = g.geometry(id)};
   };
   for (const graph::Use& u : g.uses(node)) made->uses.push_back(operand(u.value, u.geometry));
   for (const graph::Def& d : g.defs(node)) made->defs.push_back(operand(d.value, d.geometry));
@@ -87,8 +92,8 @@ void Plan::find_last_uses(const Segment& segment) {
     };
     for (const uint32_t call : step.calls) {
       const TrieNode& node = *segment.calls[call].node;
-      for (const Output& o : node.outputs) use(o.slot);
-      for (const Operand& o : node.operands) use(o.slot);
+      for (const Output& o : node.outputs) use(o.storage);
+      for (const Operand& o : node.operands) use(o.storage);
     }
     if (step.loop) reuse_memory(segment, step, *step.loop);
   }
@@ -122,6 +127,19 @@ void Plan::reuse_memory(const Segment& segment, const Step& step, Loop& loop) {
       break;
     }
   }
+}
+
+std::vector<uint32_t> Plan::written_by_regions() const {
+  std::vector<uint32_t> slots;
+  for (const Step& step : steps_) {
+    if (step.loop) {
+      for (const auto& place : step.loop->step.places().first(step.loop->step.num_outputs()))
+        slots.push_back(place.storage);
+    } else if (step.anchored) {
+      for (const Operand& o : step.anchored->defs) slots.push_back(o.storage);
+    }
+  }
+  return slots;
 }
 
 bool Plan::serves(const std::vector<bool>& wanted) const noexcept {

@@ -1,11 +1,10 @@
 // Plan: how a recorded segment is computed: calls and regions in order, where their operands lie, and when
 // memory is given back. Found again whenever the same calls were recorded and no more is wanted of them.
-// Holds no addresses and no numbers; immutable once made. Used by the recorder, which keeps plans at trie
-// nodes, and by replays (bound_plan.h).
+// Holds no addresses and no numbers; immutable once made. Run by instances (instance.h). Used by the
+// recorder, which keeps plans at trie nodes, and by replays.
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <vector>
 
@@ -15,7 +14,7 @@
 
 namespace tenon::record {
 
-class BoundPlan;
+class Instance;
 struct Fused;
 
 /// What a plan is made for: of a recorded segment, calls that no region is formed of run as operators, which
@@ -33,16 +32,14 @@ class Plan {
 
   /// Whether it computes all that is wanted now.
   bool serves(const std::vector<bool>& wanted) const noexcept;
-  /// Runs on the segment, whose storages get their bytes. What fails leaves out what depends on it: such
-  /// results throw the same when they are read. Returns the first error, null if there is none.
-  std::exception_ptr run(Segment& segment) const;
-
+  /// Slots that regions write: what no call by itself brings the memory of.
+  std::vector<uint32_t> written_by_regions() const;
   bool is_loaded() const noexcept { return is_loaded_; }  ///< From the cache.
   size_t num_steps() const noexcept { return steps_.size(); }
   const graph::FusionReport& report() const noexcept { return report_; }
 
  private:
-  friend class BoundPlan;
+  friend class Instance;
 
   /// Several calls as one loop.
   struct Loop {
@@ -67,7 +64,6 @@ class Plan {
     std::unique_ptr<const Anchored> anchored;
     std::vector<uint32_t> last_uses;  ///< Slots that nothing needs any more.
   };
-  class Run;
 
   enum class From : uint8_t { Fuser, Cache };
   Plan(const Segment& segment, const std::vector<bool>& wanted, bool relaxed, const Fused& fused, From from);
@@ -77,7 +73,8 @@ class Plan {
   static void reuse_memory(const Segment& segment, const Step& step, Loop& loop);
 
   std::vector<bool> wanted_;
-  std::vector<size_t> moved_;  ///< As Lifted has it.
+  std::vector<size_t> nbytes_;        ///< By slot.
+  std::vector<size_t> offset_shift_;  ///< As graph::Assembled has it.
   std::vector<Step> steps_;
   graph::FusionReport report_;
   bool is_loaded_;

@@ -36,7 +36,7 @@ void run_at_once(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
 }  // namespace
 
 void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
-  const OperatorInfo& info = operator_info(op);
+  const OperatorInfo& info = graph::operator_info(op);
   if (call_sink) [[unlikely]] {
     if (info.kind == OperatorInfo::Kind::Transparent)
       return op.redispatch_boxed(keys.below(Functionality::Record), stack);
@@ -58,10 +58,10 @@ void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack)
   compute_others(stack, first);
   const TrieNode* refused = nullptr;
   if (record(info, stack, first, refused)) return;
-  if (refused->passes)
+  if (refused->kind.passes)
     op.redispatch_boxed(keys.below(Functionality::Record), stack);
   else
-    run_now(info, refused->now, keys, stack);
+    run_now(info, refused->kind.now, keys, stack);
 }
 
 const char* Recorder::refuses(const Tensor& t) const {
@@ -177,23 +177,23 @@ void Recorder::append(TrieNode* node, SourceMark line) {
   if (cursor_ == trie_->root()) ended_at_->next_segment = node;
   cursor_ = node;
   for (const Operand& o : node->operands) {
-    if (!o.written || o.slot == kNoSlot) continue;
-    SlotState& slot = segment_.slots[o.slot];
+    if (!o.written || o.storage == kNoSlot) continue;
+    SlotState& slot = segment_.slots[o.storage];
     slot.is_written = true;
     add_written(slot.storage.nbytes());
-    if (!slot.storage->is_pending()) slot.storage->set_pending(this, o.slot);
+    if (!slot.storage->is_pending()) slot.storage->set_pending(this, o.storage);
   }
 }
 
 Tensor Recorder::make_output(const Output& o) {
   if (o.makes_storage) {
-    Storage storage = Storage::deferred(o.nbytes, this, o.slot);
+    Storage storage = Storage::deferred(o.nbytes, this, o.storage);
     add_written(o.nbytes);
     storage->add_recorder();
     for (uint64_t v = 0; v < o.version; ++v) storage->bump_version();
     segment_.slots.push_back({.storage = std::move(storage), .is_written = true});
   }
-  return Tensor(TensorImpl::make(segment_.slots[o.slot].storage, o.geometry.dtype, o.geometry.sizes,
+  return Tensor(TensorImpl::make(segment_.slots[o.storage].storage, o.geometry.dtype, o.geometry.sizes,
                                  o.geometry.strides, o.geometry.offset));
 }
 

@@ -126,7 +126,7 @@ std::map<std::string, uint64_t> Recorder::reasons() {
   return texts;
 }
 
-uint64_t Recorder::begin(uint64_t program, const Options& options) {
+uint64_t Recorder::begin(uint64_t program, const ScopeOptions& options) {
   start_recording();
   scopes_.push_back(new_scope());
   if (scopes_.size() > 1) return scopes_.back();

@@ -33,7 +33,7 @@ struct Counts {
   uint64_t new_nodes = 0;  ///< Calls that had not been recorded there before.
 };
 
-class Recorder final : public PendingWork {
+class Recorder final : public PendingWork, private graph::CallStorages {
  public:
   /// The thread's.
   static Recorder& current();
@@ -113,6 +113,8 @@ class Recorder final : public PendingWork {
   bool record(const OperatorInfo& info, Stack& stack, size_t first, const TrieNode*& refused);
 
   TrieNode* infer(const OperatorInfo& info, const Stack& stack, size_t first);
+  std::pair<graph::StorageId, int64_t> place_of(const Tensor& t) const override;
+  graph::StorageId next() const override { return static_cast<graph::StorageId>(segment_.slots.size()); }
   /// Throws what the call throws for a number that integers cannot hold.
   void check_number(const TrieNode& node) const {
     if (node.filled) tenon::check_fits(numbers_.back(), *node.filled, node.info->schema->name.c_str());
@@ -142,7 +144,7 @@ class Recorder final : public PendingWork {
   /// Without the lock, which it takes.
   bool holds_now(const StorageImpl& storage);
   /// The segment's plan, which is made if there is none yet.
-  std::shared_ptr<const Plan> plan_for(const std::vector<bool>& wanted, const Cause& cause);
+  PlannedSegment& plan_for(const std::vector<bool>& wanted, const Cause& cause);
   void show(RecordedSegment& capture, const std::vector<bool>& wanted, const Cause& cause) const;
   std::exception_ptr compute(Lock& lock, const Cause& cause);
   std::exception_ptr compute_own(const Cause& cause);

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <complex>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "tenon/core/stream.h"
@@ -55,21 +53,6 @@ int number_of_argument(const TrieNode& node, int argument) {
              : -1;
 }
 
-// Attention without dropout has a seed and an offset, and takes nothing from the stream.
-bool drops_nothing(const BoundPlan& plan, const RecordedCall& call) {
-  const int chance = number_of_argument(*call.node, call.node->info->op.traits().stream.unless_zero);
-  return chance >= 0 && plan.number(call.first_number + static_cast<uint32_t>(chance)).to_double() == 0;
-}
-
-bool same_bits(const Scalar& a, const Scalar& b) {
-  const auto bits = [](const Scalar& s) {
-    const std::complex<double> c = s.to_complex();
-    return std::tuple(s.kind(), s.to_int(), std::bit_cast<uint64_t>(c.real()),
-                      std::bit_cast<uint64_t>(c.imag()));
-  };
-  return bits(a) == bits(b);
-}
-
 std::string text_of(const Scalar& s) {
   if (s.is_bool()) return s.to_bool() ? "True" : "False";
   if (s.is_integral()) return fmt::format("{}", s.to_int());
@@ -77,39 +60,71 @@ std::string text_of(const Scalar& s) {
   return s.is_complex() ? fmt::format("({}{:+}j)", c.real(), c.imag()) : fmt::format("{:#}", c.real());
 }
 
-std::vector<BoundPlan::Slot> slots_of(const RecordedSegment& capture, const std::vector<bool>& results) {
-  using enum BoundPlan::Slot::Kind;
-  std::vector<BoundPlan::Slot> slots;
-  for (size_t i = 0; i < results.size(); ++i) {
-    const RecordedSegment::Slot& slot = capture.slots()[i];
-    slots.push_back({slot.is_input ? Input : results[i] ? Result : Inner, slot.nbytes, slot.begin});
+}  // namespace
+
+// Steps run on what the caller brings.
+class Replay::Memory final : public SlotMemory {
+ public:
+  Memory(Replay& replay, std::span<Storage> storages) : slots_(replay.slots_), storages_(storages) {}
+
+  char* given(uint32_t slot) override {
+    const Slot& s = slots_[slot];
+    const Storage& there = s.kind == Slot::Kind::Input ? storages_[slot] : s.kept;
+    return there ? reinterpret_cast<char*>(there->address_now()) + s.begin : nullptr;
   }
-  return slots;
+  void keep(uint32_t slot, Storage made) override {
+    if (slots_[slot].kind == Slot::Kind::Result) storages_[slot] = std::move(made);
+  }
+
+ private:
+  std::vector<Slot>& slots_;
+  std::span<Storage> storages_;
+};
+
+// What regions make for each other is small enough to stay. Calls bring the memory of their results.
+void Replay::keep_memory(const Plan& plan, const RecordedSegment& capture) {
+  constexpr size_t kKeptBytes = 4096, kKeptAll = size_t{64} << 10;
+  size_t kept = 0;
+  for (const uint32_t i : plan.written_by_regions()) {
+    Slot& slot = slots_[i];
+    const size_t nbytes = capture.slots_[i].nbytes;
+    if (slot.kind != Slot::Kind::Inner || slot.kept || nbytes > kKeptBytes || kept + nbytes > kKeptAll)
+      continue;
+    slot.kept = Storage::allocate(nbytes);
+    kept += nbytes;
+  }
 }
 
-}  // namespace
+bool Replay::drops_nothing(const RecordedCall& call) const {
+  const int chance = number_of_argument(*call.node, call.node->info->op.traits().stream.unless_zero);
+  return chance >= 0 && number(call.first_number + static_cast<uint32_t>(chance)).to_double() == 0;
+}
 
 Replay::Replay(RecordedSegment& capture, const std::vector<bool>& results, PhiloxState before,
                PhiloxState after)
-    : plan_(std::move(capture.plan_), std::move(capture.calls_), std::move(capture.numbers_),
-            slots_of(capture, results)),
+    : calls_(std::move(capture.calls_)),
+      numbers_(std::move(capture.numbers_)),
+      instance_(capture.plan_),
       is_long_(capture.is_long_),
       num_blocks_(after.offset - before.offset) {
+  using enum Slot::Kind;
   for (uint32_t i = 0; i < results.size(); ++i) {
     const RecordedSegment::Slot& slot = capture.slots_[i];
     wanted_.push_back(slot.is_wanted);
+    slots_.push_back({slot.is_input ? Input : results[i] ? Result : Inner, slot.begin, {}});
     if (results[i] && !slot.is_input) results_.push_back({i, slot.storage.version()});
   }
-  for (const RecordedCall& call : plan_.calls()) {
+  keep_memory(*capture.plan_, capture);
+  for (const RecordedCall& call : calls_) {
     const StreamTrait& stream = call.node->info->op.traits().stream;
     const int seed = number_of_argument(*call.node, stream.seed),
               offset = number_of_argument(*call.node, stream.offset);
-    if (seed < 0 || offset < 0 || drops_nothing(plan_, call)) continue;
+    if (seed < 0 || offset < 0 || drops_nothing(call)) continue;
     RandomNumber random{call.first_number + static_cast<uint32_t>(seed),
                         call.first_number + static_cast<uint32_t>(offset), 0};
-    random.position = static_cast<uint64_t>(plan_.number(random.offset).to_int()) - before.offset;
-    const bool ours = static_cast<uint64_t>(plan_.number(random.seed).to_int()) == before.seed &&
-                      random.position < num_blocks_;
+    random.position = static_cast<uint64_t>(number(random.offset).to_int()) - before.offset;
+    const bool ours =
+        static_cast<uint64_t>(number(random.seed).to_int()) == before.seed && random.position < num_blocks_;
     if (!ours) capture.refuse("it draws random numbers from a generator of its own", call.line);
     random_.push_back(random);
   }
@@ -118,9 +133,9 @@ Replay::Replay(RecordedSegment& capture, const std::vector<bool>& results, Philo
 std::optional<uint32_t> Replay::number_of(std::string_view op, uint32_t slot,
                                           std::string_view argument) const {
   std::optional<uint32_t> found;
-  for (const RecordedCall& call : plan_.calls()) {
+  for (const RecordedCall& call : calls_) {
     const bool writes = std::ranges::any_of(call.node->operands,
-                                            [&](const Operand& o) { return o.written && o.slot == slot; });
+                                            [&](const Operand& o) { return o.written && o.storage == slot; });
     if (!writes || call.node->info->schema->name != op) continue;
     const auto place = call.node->info->schema->argument_index(argument);
     const int number = place ? number_of_argument(*call.node, static_cast<int>(*place)) : -1;
@@ -132,7 +147,7 @@ std::optional<uint32_t> Replay::number_of(std::string_view op, uint32_t slot,
 
 std::optional<Replay::Difference> Replay::difference(const Replay& now,
                                                      std::span<const uint32_t> live) const {
-  const std::vector<RecordedCall>&then = plan_.calls(), &calls = now.plan_.calls();
+  const std::vector<RecordedCall>&then = calls_, &calls = now.calls_;
   const auto name = [](const RecordedCall& call) { return call.node->info->op.full_name(); };
   for (size_t i = 0; i < calls.size() && i < then.size(); ++i) {
     const TrieNode &a = *then[i].node, &b = *calls[i].node;
@@ -143,7 +158,7 @@ std::optional<Replay::Difference> Replay::difference(const Replay& now,
     uint32_t number = calls[i].first_number;
     for (size_t k = 0; k < b.arguments.size(); ++k) {
       if (b.arguments[k].kind != ArgumentSource::Kind::Number) continue;
-      const Scalar &was = plan_.number(number), &is = now.plan_.number(number);
+      const Scalar &was = numbers_[number], &is = now.numbers_[number];
       const bool is_random = std::ranges::any_of(
           random_, [&](const RandomNumber& r) { return number == r.seed || number == r.offset; });
       if (!same_bits(was, is) && !is_random && std::ranges::find(live, number) == live.end())
@@ -171,35 +186,40 @@ std::optional<Replay::Difference> Replay::difference_in_results(const Replay& no
                         now.line_of(i)};
   }
   if (results_ != now.results_)
-    return Difference{"it writes a result another number of times", now.plan_.calls().front().line};
+    return Difference{"it writes a result another number of times", now.calls_.front().line};
   return {};
 }
 
 SourceMark Replay::line_of(uint32_t slot) const {
-  for (const RecordedCall& call : plan_.calls()) {
-    const auto is_slot = [&](const auto& tensor) { return tensor.slot == slot; };
+  for (const RecordedCall& call : calls_) {
+    const auto is_slot = [&](const auto& tensor) { return tensor.storage == slot; };
     if (std::ranges::any_of(call.node->operands, is_slot) || std::ranges::any_of(call.node->outputs, is_slot))
       return call.line;
   }
   return {};
 }
 
+std::exception_ptr Replay::compute(std::span<Storage> storages) {
+  Memory memory(*this, storages);
+  return instance_.run(calls_, numbers_, memory);
+}
+
 void Replay::run(std::span<Storage> storages) {
   if (num_blocks_ > 0) {
     const PhiloxState taken = default_generator()->take(num_blocks_);
     for (const RandomNumber& random : random_) {
-      plan_.set_number(random.seed, Scalar(static_cast<int64_t>(taken.seed)));
-      plan_.set_number(random.offset, Scalar(static_cast<int64_t>(taken.offset + random.position)));
+      set_number(random.seed, Scalar(static_cast<int64_t>(taken.seed)));
+      set_number(random.offset, Scalar(static_cast<int64_t>(taken.offset + random.position)));
     }
   }
   std::exception_ptr error;
   if (is_long_) {
     const WaitScope others_run;
     const auto begin = std::chrono::steady_clock::now();
-    error = plan_.run(storages);
+    error = compute(storages);
     is_long_ = std::chrono::steady_clock::now() - begin > kShort;
   } else {
-    error = plan_.run(storages);
+    error = compute(storages);
   }
   if (error) std::rethrow_exception(error);
   for (const Result& result : results_) {

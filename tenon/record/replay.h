@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tenon/core/generator.h"
-#include "tenon/record/bound_plan.h"
+#include "tenon/record/instance.h"
 #include "tenon/record/segment.h"
 
 namespace tenon::record {
@@ -69,11 +69,11 @@ class Replay {
   /// from it, each run takes anew.
   Replay(RecordedSegment& capture, const std::vector<bool>& results, PhiloxState before, PhiloxState after);
 
-  size_t num_slots() const noexcept { return plan_.num_slots(); }
+  size_t num_slots() const noexcept { return slots_.size(); }
   /// A number of a call.
-  const Scalar& number(uint32_t i) const noexcept { return plan_.number(i); }
+  const Scalar& number(uint32_t i) const noexcept { return numbers_[i]; }
   /// Changes one that no plan depends on.
-  void set_number(uint32_t i, const Scalar& value) { plan_.set_number(i, value); }
+  void set_number(uint32_t i, const Scalar& value) { numbers_[i] = value; }
   /// The index of a number: `argument` of the one call of an operator called `op` ("add_") that writes a
   /// slot. None if there is no such call, or several.
   std::optional<uint32_t> number_of(std::string_view op, uint32_t slot, std::string_view argument) const;
@@ -106,7 +106,27 @@ class Replay {
     bool operator==(const Result&) const = default;
   };
 
-  BoundPlan plan_;
+  class Memory;
+  struct Slot {
+    enum class Kind : uint8_t {
+      Input,   ///< Each run brings its storage.
+      Result,  ///< Each run makes its storage, for the caller.
+      Inner,   ///< Nobody sees it.
+    };
+    Kind kind;
+    size_t begin;  ///< SlotState's.
+    Storage kept;  ///< Of what nobody sees, and is small: memory that stays.
+  };
+
+  void keep_memory(const Plan& plan, const RecordedSegment& capture);
+  /// Attention without dropout has a seed and an offset, and takes nothing from the stream.
+  bool drops_nothing(const RecordedCall& call) const;
+  std::exception_ptr compute(std::span<Storage> storages);
+
+  std::vector<RecordedCall> calls_;
+  std::vector<Scalar> numbers_;
+  std::vector<Slot> slots_;
+  Instance instance_;
   bool is_long_;              // as far as is known: until a run was short
   std::vector<bool> wanted_;  // slots that the program kept
   std::vector<Result> results_;

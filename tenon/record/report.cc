@@ -14,7 +14,8 @@ std::string shown(const Dims& dims) { return to_string(IntArrayRef(dims)); }
 
 std::string difference(const Operand& call, const Operand& known, const std::string& name) {
   const Geometry &a = call.geometry, &b = known.geometry;
-  if ((call.slot == kNoSlot) != (known.slot == kNoSlot)) return fmt::format("whether `{}` is given", name);
+  if ((call.storage == kNoSlot) != (known.storage == kNoSlot))
+    return fmt::format("whether `{}` is given", name);
   if (a.dtype != b.dtype)
     return fmt::format("dtype of `{}`: {}, known {}", name, tenon::name(a.dtype), tenon::name(b.dtype));
   if (a.sizes != b.sizes)
@@ -24,8 +25,9 @@ std::string difference(const Operand& call, const Operand& known, const std::str
   if (a.offset != b.offset)
     return fmt::format("offset of `{}` in what is used of its memory: {}, known {}", name, a.offset,
                        b.offset);
-  if (call.slot != known.slot)
-    return fmt::format("memory of `{}`: storage {} of the segment, known {}", name, call.slot, known.slot);
+  if (call.storage != known.storage)
+    return fmt::format("memory of `{}`: storage {} of the segment, known {}", name, call.storage,
+                       known.storage);
   return "";
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "tenon/core/error.h"
 #include "tenon/core/kernel_report.h"
@@ -12,7 +13,7 @@ namespace tenon::record {
 std::exception_ptr Failures::inherited(const TrieNode& call) const {
   if (by_slot_.empty()) return nullptr;
   for (const Operand& o : call.operands) {
-    if (o.slot != kNoSlot && by_slot_[o.slot]) return by_slot_[o.slot];
+    if (o.storage != kNoSlot && by_slot_[o.storage]) return by_slot_[o.storage];
   }
   return nullptr;
 }
@@ -23,9 +24,9 @@ void Failures::fail(uint32_t slot, const std::exception_ptr& error) {
 }
 
 void Failures::fail(const TrieNode& call, const std::exception_ptr& error) {
-  for (const Output& o : call.outputs) fail(o.slot, error);
+  for (const Output& o : call.outputs) fail(o.storage, error);
   for (const Operand& o : call.operands) {
-    if (o.written && o.slot != kNoSlot) fail(o.slot, error);
+    if (o.written && o.storage != kNoSlot) fail(o.storage, error);
   }
 }
 
@@ -57,8 +58,15 @@ bool lies_as_recorded(const OperatorInfo& info, const Output& promised, const Te
          result.storage_offset() == g.offset && result.storage().nbytes() == promised.nbytes;
 }
 
-void report_region(const std::vector<RecordedCall>& calls, std::span<const uint32_t> members,
-                   const char* region, std::string_view engine) {
+bool same_bits(const Scalar& a, const Scalar& b) noexcept {
+  if (a.kind() != b.kind()) return false;
+  if (a.is_integral()) return a.to_int() == b.to_int();
+  const auto x = a.to_complex(), y = b.to_complex();
+  return std::memcmp(&x, &y, sizeof x) == 0;
+}
+
+void report_region(std::span<const RecordedCall> calls, std::span<const uint32_t> members, const char* region,
+                   std::string_view engine) {
   const char* const text = lasting_text(fmt::format("{}:{}:{}", region, engine, kHost.target()));
   for (const uint32_t call : members) report_kernel(calls[call].node->info->schema->name.c_str(), text);
 }

@@ -1,5 +1,5 @@
-// What running a plan is made of, on a recorded segment (run_plan.cc) as on one that is replayed
-// (bound_plan.h): which results have failed, calls of kernels, and reports.
+// What running a plan is made of: which results have failed, calls of kernels, and reports. Used by
+// instances.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,7 @@ void push_arguments(const RecordedCall& call, std::span<const Scalar> numbers, S
     const ArgumentSource& from = node.arguments[i];
     switch (from.kind) {
       case ArgumentSource::Kind::Attribute:
-        stack.push_copy(node.prototype, i);
+        stack.push_copy(node.attributes, i);
         break;
       case ArgumentSource::Kind::Tensor:
         stack.push(operand(node.operands[from.first]));
@@ -102,8 +102,11 @@ void call_kernel(const OperatorHandle& op, Stack& stack);
 /// for another dtype or shape.
 bool lies_as_recorded(const OperatorInfo& info, const Output& promised, const Tensor& result);
 
+/// Whether two numbers are of the same kind and have the same bits: zeros of both signs differ.
+bool same_bits(const Scalar& a, const Scalar& b) noexcept;
+
 /// Reports each call by its name, with the region that it is part of and what ran that.
-void report_region(const std::vector<RecordedCall>& calls, std::span<const uint32_t> members,
-                   const char* region, std::string_view engine);
+void report_region(std::span<const RecordedCall> calls, std::span<const uint32_t> members, const char* region,
+                   std::string_view engine);
 
 }  // namespace tenon::record

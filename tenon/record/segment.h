@@ -8,6 +8,7 @@
 #include "tenon/core/scalar.h"
 #include "tenon/core/source_mark.h"
 #include "tenon/core/storage.h"
+#include "tenon/graph/program.h"
 #include "tenon/record/trie.h"
 
 namespace tenon::record {
@@ -41,5 +42,7 @@ struct Segment {
 
 /// The slots that somebody else than the segment holds, or that had bytes before and were written.
 std::vector<bool> wanted_slots(const Segment& segment);
+/// The graph of the calls that `wanted` slots follow from, and of those that may fail.
+graph::Assembled assemble(const Segment& segment, const std::vector<bool>& wanted);
 
 }  // namespace tenon::record

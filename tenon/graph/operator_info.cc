@@ -1,4 +1,4 @@
-#include "tenon/record/operator_info.h"
+#include "tenon/graph/operator_info.h"
 
 #include <algorithm>
 #include <memory>
@@ -8,7 +8,7 @@
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/iter/lower.h"
 
-namespace tenon::record {
+namespace tenon::graph {
 namespace {
 
 using schema::BaseType;
@@ -110,4 +110,4 @@ const OperatorInfo& operator_info(const OperatorHandle& op) {
   return *all.back();
 }
 
-}  // namespace tenon::record
+}  // namespace tenon::graph

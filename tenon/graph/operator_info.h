@@ -9,7 +9,7 @@
 #include "tenon/dispatch/operator.h"
 #include "tenon/schema/schema.h"
 
-namespace tenon::record {
+namespace tenon::graph {
 
 struct OperatorInfo {
   enum class Kind : uint8_t {
@@ -40,4 +40,4 @@ struct OperatorInfo {
 /// as the process.
 const OperatorInfo& operator_info(const OperatorHandle& op);
 
-}  // namespace tenon::record
+}  // namespace tenon::graph

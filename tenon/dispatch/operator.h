@@ -52,7 +52,7 @@ struct OperatorEntry {
   /// Of a built-in operator: its tensors may be on the host and on one device; on several devices, too.
   bool mixed_devices = false, crosses_devices = false;
   /// Of a built-in operator that writes its result: the form that gives a new tensor. Of one that gives new
-  /// tensors: the form that writes them to `out` arguments behind the same others. Null where there is none.
+  /// tensors: the form that writes them to `out` arguments after the same others. Null where there is none.
   OperatorEntry* functional = nullptr;
   OperatorEntry* out = nullptr;
   /// Of an operator of a user they change with its declaration.

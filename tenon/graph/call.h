@@ -1,6 +1,6 @@
 // Call: a call of an operator on storages that are known by number: what it depends on besides their bytes
 // and the values of numbers. Made by describe_call; recorded programs keep calls in their tries, written
-// graphs in a list, and assemble (program.h) makes graphs of them. Knows nothing of the calls around it.
+// graphs in a list, and assemble (program.h) makes graphs of them. Does not depend on the calls around it.
 #pragma once
 
 #include <cstdint>

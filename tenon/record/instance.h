@@ -1,6 +1,6 @@
 // Instance: a plan that runs again and again: what does not change from one run to the next is made once:
 // tensors and other arguments of calls, numbers of loops. A run puts in where the memory is. Used by the
-// recorder for segments, and by replays. Knows nothing of where memory comes from.
+// recorder for segments, and by replays. Does not know where memory comes from.
 #pragma once
 
 #include <exception>

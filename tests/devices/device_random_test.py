@@ -5,7 +5,7 @@ import pytest
 
 import tenon
 from tenon.conformance import check, table
-from tenon.conformance.beside import Call
+from tenon.conformance.comparison import Call
 from tenon.conformance.cells import forms_of
 from tenon.conformance.families import row_of
 from tenon.conformance.samples import Spec

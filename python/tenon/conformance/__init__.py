@@ -10,7 +10,7 @@ for a device against the CPU.
     check.py      runs one sample on the CPU and compares it with its reference
     matrix.py     what was tested there, what is absent and why
 
-    beside.py     one call on the CPU and on a device: what differs
+    comparison.py one call on the CPU and on a device: what differs
     cells.py      one operator on a device: every dtype, form, kind of sample and stride
     gradients.py  the same of its derivatives;  order.py  of streams and of memory that is given back
     faults.py     what differences say of a device;  claims.py  what it says that it serves

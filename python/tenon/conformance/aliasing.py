@@ -3,7 +3,7 @@
 from math import prod
 
 from . import check
-from .beside import Call
+from .comparison import Call
 from .library import TENON
 from .samples import Spec, geometry
 

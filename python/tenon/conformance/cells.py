@@ -9,7 +9,7 @@ import tenon
 
 from . import check, gradients, large, memory, order
 from .aliasing import Shared
-from .beside import Call, Difference, Unsupported
+from .comparison import Call, Difference, Unsupported
 from .derivatives import without_derivative
 from .dtypes import axis
 from .library import TENON

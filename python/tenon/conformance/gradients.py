@@ -8,7 +8,7 @@ import tenon
 from tenon.autograd.gradcheck import GRADIENT_LAYOUTS, gradient_of_layout
 
 from . import check
-from .beside import Difference, bits, flat_of, strides, widened
+from .comparison import Difference, bits, flat_of, strides, widened
 from .derivatives import floating, function_of, grad_samples, writable_shape
 from .dtypes import BY_NAME
 from .library import TENON

@@ -5,7 +5,7 @@ import gc
 import tenon
 
 from . import order
-from .beside import Difference, outcome
+from .comparison import Difference, outcome
 
 #: How often a call is repeated; what it leaks each time is kept, and no cache.
 TIMES = 4

@@ -8,7 +8,7 @@ from functools import cache
 import tenon
 
 from . import check
-from .beside import Difference, bits, outcome
+from .comparison import Difference, bits, outcome
 
 
 def settled(call, device):

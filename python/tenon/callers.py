@@ -1,6 +1,7 @@
-"""Which code is Tenon's own, and which line of the program a warning or a message is about."""
+"""Which code is Tenon's own, what code names, and which line of the program a warning or a message is about."""
 
 import sys
+import types
 import warnings
 
 
@@ -8,6 +9,11 @@ def is_own(variables):
     """Whether code with these globals is part of Tenon."""
     name = variables.get("__name__", "")
     return isinstance(name, str) and name.partition(".")[0] == __package__
+
+
+def names_in(code):
+    """The names of globals and attributes in code, and in the functions that are defined in it."""
+    return {*code.co_names}.union(*(names_in(c) for c in code.co_consts if isinstance(c, types.CodeType)))
 
 
 def line_of_program(frame):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from . import _C, graph
 from .autograd.grad_mode import no_grad
 from .cached_plans import every_plan
-from .key_probe import missing_from_key, names_in
+from .key_probe import missing_from_key, names_of
 from .namespaces import find_operator
 from .op_arguments import Arguments, arguments_for, python_kernel
 from .op_watch import Run, Watch
@@ -201,7 +201,7 @@ def _key(call: _Seeded, schema: Any, arguments: Arguments, uses_graph: bool, own
     if not all(t.is_meta for t in (found if isinstance(found, tuple) else (found,)) if isinstance(t, _C.Tensor)):
         return Point(title, False, "tensors of the meta device got results of the host; cached_plan keys by device")
     kernel = python_kernel(call.op, arguments)
-    named = names_in(kernel)
+    named = names_of(kernel)
     missing = missing_from_key(call, arguments, _tensor_names(schema, arguments), not named or bool(named & {"device", "get_device"}))
     return Point(title, missing is None, missing or "other dtypes, sizes, strides and devices got graphs of their own")
 

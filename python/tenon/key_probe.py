@@ -12,6 +12,7 @@ import types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _C
+from .callers import names_in
 from .op_arguments import Arguments
 from .op_watch import Run, Watch
 from .testing import assert_close
@@ -163,11 +164,7 @@ def _other_device(t: _C.Tensor) -> _C.Tensor | None:
     return _C._make_subclass(_OnAnotherDevice, t.detach(), False) if t.device.type == "cpu" else None
 
 
-def _names(code: types.CodeType) -> set[str]:
-    return set(code.co_names).union(*(_names(c) for c in code.co_consts if isinstance(c, types.CodeType)))
-
-
-def names_in(function: Any) -> set[str]:
+def names_of(function: Any) -> set[str]:
     """The names in the code of a function, and of the functions and methods of its object that it names and that are not Tenon's."""
     function = inspect.unwrap(function)
     owner = type(getattr(function, "__self__", None)).__mro__
@@ -179,7 +176,7 @@ def names_in(function: Any) -> set[str]:
         if not isinstance(f, types.FunctionType) or id(f) in seen or (f.__module__ or "").partition(".")[0] == __package__:
             continue
         seen.add(id(f))
-        names = _names(f.__code__)
+        names = names_in(f.__code__)
         found |= names
         todo += [f.__globals__[name] for name in names & f.__globals__.keys()]
         for name in names:

@@ -202,6 +202,10 @@ void Recorder::refuse_capture(const char* why) {
   if (capture_) capture_->refuse(why);
 }
 
+void Recorder::note_offset_read() {
+  if (capture_) capture_->note_offset_read();
+}
+
 void Recorder::before_access(StorageImpl& storage) {
   // The caller may write at the address: what was recorded to read it comes first.
   if (holds_now(storage)) flush("the address of an input was asked for");

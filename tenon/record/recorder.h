@@ -63,6 +63,8 @@ class Recorder final : public PendingWork, private graph::CallStorages {
   void capture(RecordedSegment* capture) noexcept { capture_ = capture; }
   /// Tells the capture, if there is one, why the program cannot run again as a segment.
   void refuse_capture(const char* why);
+  /// Tells it that the program has asked where a tensor begins in its storage.
+  void note_offset_read();
 
   /// A call at the key Record.
   void call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack);

@@ -38,6 +38,23 @@ void RecordedSegment::take(const Segment& segment, const std::vector<bool>& want
   }
 }
 
+bool RecordedSegment::stays_within(uint32_t slot, int64_t begin, int64_t end) const {
+  if (reads_offsets_) return false;
+  const auto first = static_cast<int64_t>(slots_[slot].begin);
+  for (const RecordedCall& call : calls_) {
+    for (const Operand& o : call.node->operands) {
+      if (o.slot != slot) continue;
+      const Geometry& g = o.geometry;
+      const auto size = static_cast<int64_t>(item_size(g.dtype));
+      const Extent reach = extent(g.sizes, g.strides, "compile");
+      if (reach.low == reach.high) continue;
+      if (first + (g.offset + reach.low) * size < begin || first + (g.offset + reach.high) * size > end)
+        return false;
+    }
+  }
+  return true;
+}
+
 namespace {
 
 // To let others run meanwhile takes a part of this.

@@ -47,6 +47,10 @@ class RecordedSegment {
   const std::string& reason() const noexcept { return reason_; }
   SourceMark line() const noexcept { return line_; }
   bool is_taken() const noexcept { return taken_; }
+  /// The program has asked where a tensor begins in its storage.
+  void note_offset_read() noexcept { reads_offsets_ = true; }
+  /// Whether calls use no bytes of a slot but those in [begin, end), and the program knows of no offsets.
+  bool stays_within(uint32_t slot, int64_t begin, int64_t end) const;
   const std::vector<Slot>& slots() const noexcept { return slots_; }
 
  private:
@@ -54,7 +58,7 @@ class RecordedSegment {
   std::string reason_;
   SourceMark line_;
   SourceMark (*find_place_)() = nullptr;
-  bool taken_ = false, is_long_ = false;
+  bool taken_ = false, is_long_ = false, reads_offsets_ = false;
   std::vector<RecordedCall> calls_;
   std::vector<Scalar> numbers_;
   std::vector<Slot> slots_;

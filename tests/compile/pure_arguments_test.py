@@ -96,6 +96,76 @@ def writes_deep_in_the_arguments(c):
     return seen
 
 
+# Where tensors begin in their storage
+
+
+def batches(rows=4, width=4):
+    whole = tenon.arange(80.0).reshape(-1, width)
+    return whole, [whole[i * rows : (i + 1) * rows] for i in range(80 // width // rows)]
+
+
+def test_batches_of_one_tensor_share_a_replay():
+    whole, parts = batches()
+    f = tenon.compile(lambda x: (x.exp() * 2 + x.sum(), x.mm(x.t())), pure=True)
+    for x in parts:
+        y, product = f(x)
+        assert y.equal(x.exp() * 2 + x.sum()) and product.equal(x.mm(x.t()))
+    assert f.explain().of("replays") == [{"event": "replays", "count": 1, "runs": 3}]
+
+
+@case
+def batches_that_are_written(c):
+    whole, parts = batches()
+    f = c(lambda x: x.mul_(2).add_(1))
+    seen = [f(x) for x in parts]
+    return whole, seen
+
+
+@case
+def two_parts_of_one_tensor(c):
+    """As far from each other as before, or not."""
+    whole, parts = batches()
+    f = c(lambda x, y: x * 2 + y)
+    seen = [f(parts[i], parts[i + 1]) for i in range(4)] + [f(parts[1], parts[k]) for k in (3, 4, 1, 2, 0)]
+    return seen, [f(parts[i], parts[i].clone()) for i in range(5)]
+
+
+@case
+def an_offset_that_the_program_reads(c):
+    _, parts = batches()
+    f = c(lambda x: x * x.storage_offset())
+    return [f(x) for x in parts[1:]]
+
+
+@case
+def an_offset_from_the_storage_s_begin(c):
+    _, parts = batches()
+    f, g = c(lambda x: x.as_strided((2, 2), (1, 2), 0) * 2), c(lambda x: x.as_strided((2,), (1,), x.storage_offset() + 1) * 2)
+    return [(f(x), g(x)) for x in (*parts[1:], *parts)]
+
+
+@case
+def views_of_batches_are_results(c):
+    whole, parts = batches()
+    f = c(lambda x: (x[1:], (x * 2)[1:]))
+    seen = [f(x) for x in parts]
+    whole.add_(1)
+    return seen
+
+
+@case
+def parts_at_odd_places(c):
+    whole = tenon.arange(40.0)
+    f = c(lambda x: x.exp() + x.sum())
+    return [f(whole[i : i + 8]) for i in (1, 1, 1, 5, 2, 3, 4, 8, 9, 13)]
+
+
+@case
+def parts_of_other_tensors(c):
+    f = c(lambda x: x.exp() + 1)
+    return [f(tenon.arange(40.0)[i : i + 8] * 1.0 if i == 3 else tenon.arange(40.0 + i)[i : i + 8]) for i in range(0, 32, 4)]
+
+
 # Identity
 
 
@@ -150,6 +220,19 @@ def one_list_twice_in_a_result(c):
 
     f = c(f)
     return [a is b for a, b in (f(x()) for _ in range(5))]
+
+
+def test_an_argument_in_the_place_of_an_object_that_is_gone():
+    """What was in reach of the program and has died is no argument, although a new one may get its address."""
+    held = types.SimpleNamespace(last=None)
+    f = tenon.compile(lambda x, p: x * len(vars(held)) * p[0], pure=True)
+    for k in range(2):
+        held.last = [k]
+        f(x(), [1.0])
+    held.last = None
+    for _ in range(10):
+        f(x(), [1.0])
+    assert f.explain().of("replays") == [{"event": "replays", "count": 1, "runs": 10}]
 
 
 # Effects on classes and objects

@@ -24,14 +24,6 @@ def warm(f, *args):
     return [f(x(), *args) for _ in range(5)]
 
 
-def changed(c, f, change, *args):
-    """Results before and after `change()`."""
-    f = c(f)
-    before = warm(f, *args)
-    change()
-    return before, warm(f, *args)
-
-
 def alike(program):
     expected = outcome(lambda: program(plain))
     found = difference(expected, outcome(lambda: program(functools.partial(tenon.compile, pure=True))))

@@ -15,8 +15,8 @@ size_t first_of(std::span<PyObject* const> given, size_t i) noexcept {
 Identities::Identities(std::span<PyObject* const> given, PyObject* captured) {
   if (given.empty()) return;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(captured); ++i)
-    captured_.push_back(PyList_GET_ITEM(captured, i));
-  std::ranges::sort(captured_, std::less<PyObject*>());
+    captured_.push_back(Ref::borrow(PyList_GET_ITEM(captured, i)));
+  std::ranges::sort(captured_, std::less<PyObject*>(), &Ref::get);
   for (size_t i = 0; i < given.size(); ++i)
     given_.push_back({.same_as = first_of(given, i), .captured = find(given[i])});
 }
@@ -29,7 +29,12 @@ bool Identities::hold(std::span<PyObject* const> given) const noexcept {
 }
 
 PyObject* Identities::find(PyObject* o) const noexcept {
-  return std::ranges::binary_search(captured_, o, std::less<PyObject*>()) ? o : nullptr;
+  return std::ranges::binary_search(captured_, o, std::less<PyObject*>(), &Ref::get) ? o : nullptr;
+}
+
+int Identities::traverse(visitproc visit, void* arg) const {
+  for (const Ref& o : captured_) Py_VISIT(o.get());
+  return 0;
 }
 
 }  // namespace tenon::python::replay

@@ -1,5 +1,5 @@
-// Identities: which of the arguments of a program were one object, and which were objects that it has
-// captured, as `is` tells. Used by replays. Knows nothing of what the objects are.
+// Identities: which of the arguments of a program were one object, and which were objects that the program
+// names, such as a sentinel, as `is` tells. Used by replays. Does not depend on what the objects are.
 #pragma once
 
 #include <span>
@@ -16,6 +16,7 @@ class Identities {
 
   /// Whether the objects of another call, as many, are the same among each other and among the captured.
   bool hold(std::span<PyObject* const> given) const noexcept;
+  int traverse(visitproc visit, void* arg) const;
 
  private:
   struct One {
@@ -23,7 +24,7 @@ class Identities {
     PyObject* captured;  ///< Null if it is none of these.
   };
   std::vector<One> given_;
-  std::vector<PyObject*> captured_;  ///< Sorted addresses; the objects may be gone.
+  std::vector<Ref> captured_;  ///< Sorted by their addresses.
 
   PyObject* find(PyObject* o) const noexcept;
 };

@@ -39,6 +39,8 @@ namespace {
 std::atomic<uint64_t> g_num_replays{0};
 constexpr const char* kCapsule = "tenon.replay";
 
+std::string text_of(SourceMark line) { return line ? describe_source(line) : ""; }
+
 }  // namespace
 
 PureReplay::PureReplay(Parts parts)
@@ -46,9 +48,9 @@ PureReplay::PureReplay(Parts parts)
       thread_(&record::Recorder::current()),
       known_(thread_->trie(parts.program)),
       num_cleared_(known_->num_cleared()),
-      parts_(std::move(parts)) {
+      parts_(std::move(parts)),
+      slots_(parts_.replay.num_slots()) {
   call_.tensors.reserve(parts_.tensors.num_arguments());
-  storages_.resize(parts_.replay.num_slots());
 }
 
 bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) {
@@ -80,7 +82,7 @@ bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) 
   if (!parts_.live.readable()) return false;
   broken_ = parts_.guards.broken();
   if (broken_.guard) return false;
-  const char* const why = parts_.tensors.bind(call_.tensors.data(), storages_, which_);
+  const char* const why = parts_.tensors.bind(call_.tensors.data(), slots_, which_);
   if (!why) {
     what_ = "";
     which_ = SIZE_MAX;
@@ -105,7 +107,7 @@ PureReplay::Mismatch PureReplay::mismatch() const {
 }
 
 void PureReplay::forget_call() noexcept {
-  for (Storage& storage : storages_) storage = {};
+  slots_.clear();
   made_.clear();
 }
 
@@ -119,12 +121,31 @@ PyObject* PureReplay::run() {
     }
   } const running{this};
   parts_.live.update(parts_.replay);
-  parts_.tensors.prepare(storages_);
-  parts_.replay.run(storages_);
-  parts_.tensors.set_gradients(call_.tensors.data(), storages_);
+  parts_.tensors.prepare(slots_.storages);
+  run_segment();
+  parts_.tensors.set_gradients(call_.tensors.data(), slots_.storages);
   parts_.live.count();
   for (const Result& result : parts_.results) made_.push_back(make(result, made_));
   return parts_.result.build(call_, [&](size_t number) { return wrap(made_[number]); });
+}
+
+void PureReplay::run_segment() {
+  if (!slots_.has_shifts) return parts_.replay.run(slots_.storages);
+  // Where tensors begin later, the segment gets the memory from there on as if it were a storage.
+  std::vector<Storage> storages = slots_.storages;
+  for (size_t i = 0; i < storages.size(); ++i) {
+    const int64_t shift = slots_.shifts[i];
+    if (shift == 0) continue;
+    const StorageImpl& whole = *storages[i];
+    const auto address = static_cast<Address>(static_cast<int64_t>(whole.address_now()) + shift);
+    const auto nbytes =
+        static_cast<size_t>(std::max<int64_t>(static_cast<int64_t>(whole.nbytes()) - shift, 0));
+    storages[i] = Storage::from_foreign(address, nbytes, whole.device(), nullptr, nullptr);
+  }
+  parts_.replay.run(storages);
+  for (size_t i = 0; i < storages.size(); ++i) {
+    if (slots_.shifts[i] == 0) slots_.storages[i] = std::move(storages[i]);
+  }
 }
 
 void PureReplay::expect() {
@@ -136,10 +157,10 @@ PureReplay::Difference PureReplay::difference(const PureReplay& now) const {
   if (num_cleared_ != now.num_cleared_) return {};  // all was recorded as if for the first time
   const Parts& other = now.parts_;
   if (const auto found = parts_.replay.difference(other.replay, parts_.live.numbers()))
-    return {found->what, describe_source(found->line)};
+    return {found->what, text_of(found->line)};
   uint32_t slot = record::kNoSlot;
   if (const std::string what = parts_.tensors.difference(other.tensors, slot); !what.empty())
-    return {what, describe_source(other.replay.line_of(slot))};
+    return {what, text_of(other.replay.line_of(slot))};
   const auto same = [&](const Result& a, const Result& b) {
     const auto is_tensor = [&](size_t i, size_t k) {  // captured ones have other numbers in each call
       const bool captured = i != SIZE_MAX && i >= parts_.tensors.num_arguments() && k != SIZE_MAX;
@@ -152,7 +173,7 @@ PureReplay::Difference PureReplay::difference(const PureReplay& now) const {
   if (parts_.result != other.result || !std::ranges::equal(parts_.results, other.results, same))
     return {"it returns something else", ""};
   if (const auto found = parts_.replay.difference_in_results(other.replay))
-    return {found->what, describe_source(found->line)};
+    return {found->what, text_of(found->line)};
   return {};
 }
 
@@ -165,7 +186,7 @@ Tensor PureReplay::make(const Result& result, std::span<const Tensor> before) co
   if (result.gradient_of != SIZE_MAX) return tensor_of(noted(result.gradient_of)).grad();
   IntrusivePtr<TensorImpl> base;
   if (result.base != SIZE_MAX) base = IntrusivePtr<TensorImpl>::share(before[result.base].impl());
-  Tensor t = result.made->make(storages_[result.made->slot], std::move(base));
+  Tensor t = result.made->make(slots_.storages[result.made->slot], std::move(base));
   if (result.history) autograd::set_history(t, result.history);
   return t;
 }
@@ -173,6 +194,9 @@ Tensor PureReplay::make(const Result& result, std::span<const Tensor> before) co
 int PureReplay::traverse(visitproc visit, void* arg) const {
   for (const auto* structure : {&parts_.arguments, &parts_.result}) {
     if (const int stop = structure->traverse(visit, arg)) return stop;
+  }
+  for (const auto* same : {&parts_.same_tensors, &parts_.same_containers}) {
+    if (const int stop = same->traverse(visit, arg)) return stop;
   }
   if (const int stop = parts_.tensors.traverse(visit, arg)) return stop;
   if (const int stop = parts_.live.traverse(visit, arg)) return stop;

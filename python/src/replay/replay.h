@@ -91,6 +91,7 @@ class PureReplay {
 
  private:
   void forget_call() noexcept;
+  void run_segment();
   PyObject* noted(size_t number) const noexcept;
   Tensor make(const Result& result, std::span<const Tensor> before) const;
 
@@ -100,7 +101,7 @@ class PureReplay {
   uint64_t num_cleared_;
   Parts parts_;
   Structure::Call call_;
-  std::vector<Storage> storages_;
+  BoundSlots slots_;
   std::vector<Tensor> made_;  // results
   bool is_running_ = false;
   const char* what_ = "";

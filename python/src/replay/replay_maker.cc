@@ -202,13 +202,13 @@ PyObject* updates_of(PyObject* self, PyObject* params) {
 /// How many parameters steps of optimizers have updated, each as often as they did.
 PyObject* num_updates(PyObject* self, PyObject*) { return PyLong_FromSize_t(state_of(self).updates.size()); }
 
-/// Of tensors and containers among the arguments, and of those captured.
+/// Of tensors and containers among the arguments. `named` are objects that the program names.
 std::pair<Identities, Identities> identities_of(const Structure& arguments, PyObject* given,
-                                                PyObject* tensors, PyObject* containers) {
+                                                PyObject* named) {
   Structure::Call call;
   TENON_CHECK(arguments.matches(given, call), Runtime, "it changes an argument");
   call.containers.erase(call.containers.begin());  // the tuple of them all
-  return {Identities(call.tensors, tensors), Identities(call.containers, containers)};
+  return {Identities(call.tensors, named), Identities(call.containers, named)};
 }
 
 /// The results, by the tensors that they are, and the number of each tensor of `list` among them.
@@ -228,15 +228,15 @@ std::vector<Result> results_of(State& s, PyObject* list, std::vector<size_t>& nu
   return made;
 }
 
-/// (description of the arguments, they themselves in a tuple, num_positional, names or None, captured tensors
-/// and containers, guards, result, result tensors, live numbers): the replay in a capsule. None where the
+/// (description of the arguments, they themselves in a tuple, num_positional, names or None, objects that the
+/// program names, guards, result, result tensors, live numbers): the replay in a capsule. None where the
 /// recorder has just forgotten the calls.
 PyObject* finish(PyObject* self, PyObject* args) {
-  PyObject *description, *given, *names, *tensors, *containers, *guards, *result, *results, *live;
+  PyObject *description, *given, *names, *named, *guards, *result, *results, *live;
   unsigned long long num_positional = 0;
-  if (!PyArg_ParseTuple(args, "OO!KOO!O!O!OO!O!", &description, &PyTuple_Type, &given, &num_positional,
-                        &names, &PyList_Type, &tensors, &PyList_Type, &containers, &PyList_Type, &guards,
-                        &result, &PyList_Type, &results, &PyList_Type, &live))
+  if (!PyArg_ParseTuple(args, "OO!KOO!O!OO!O!", &description, &PyTuple_Type, &given, &num_positional, &names,
+                        &PyList_Type, &named, &PyList_Type, &guards, &result, &PyList_Type, &results,
+                        &PyList_Type, &live))
     return nullptr;
   return guarded([&]() -> PyObject* {
     State& s = state_of(self);
@@ -247,11 +247,13 @@ PyObject* finish(PyObject* self, PyObject* args) {
     std::vector<Result> made = results_of(s, results, numbers_of_results);
     Guards comparisons(guards);
     Structure arguments(description);
-    auto [same_tensors, same_containers] = identities_of(arguments, given, tensors, containers);
+    auto [same_tensors, same_containers] = identities_of(arguments, given, named);
     std::vector<bool> slots(s.capture.slots().size());
     s.tensors.add_gradients(slots);
     for (const Result& one : made) {
-      if (one.made) slots[one.made->slot] = true;
+      if (!one.made) continue;
+      slots[one.made->slot] = true;
+      s.tensors.keep_offsets(one.made->slot);
     }
     record::Replay replay(s.capture, slots, s.before, s.after);
     TENON_CHECK(!s.capture.is_refused(), Runtime, s.capture.reason());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "python/src/interpreter/errors.h"
 #include "python/src/replay/guards.h"
@@ -14,6 +15,9 @@
 
 namespace tenon::python::replay {
 namespace {
+
+// Tensors that begin elsewhere are alike for the recorder where as many bytes lie in between.
+constexpr int64_t kShiftBytes = 16;
 
 bool has_hooks(const Tensor& t) {
   const Node* const accumulator = autograd::nodes_kept_by(*t.impl()).accumulator;
@@ -66,12 +70,11 @@ HeaderSnapshot::HeaderSnapshot(const Tensor& t)
       strides(t.strides().to_dims()),
       offset(t.storage_offset()) {}
 
-bool HeaderSnapshot::fits(const Tensor& t) const noexcept {
+bool HeaderSnapshot::fits_elsewhere(const Tensor& t) const noexcept {
   const TensorImpl& impl = *t.impl();
   const size_t ndim = sizes.size();
-  bool same = impl.keys() == keys && impl.dtype() == dtype && impl.offset() == offset &&
-              impl.sizes().size() == ndim && impl.is_wrapped_number() == wrapped_number &&
-              impl.is_inference() == inference;
+  bool same = impl.keys() == keys && impl.dtype() == dtype && impl.sizes().size() == ndim &&
+              impl.is_wrapped_number() == wrapped_number && impl.is_inference() == inference;
   // A call of memcmp for each list would cost more than all else.
   for (size_t d = 0; same && d < ndim; ++d)
     same = impl.sizes()[d] == sizes[d] && impl.strides()[d] == strides[d];
@@ -191,6 +194,7 @@ std::string TensorGuards::resolve(const record::RecordedSegment& capture) {
         return "it uses a tensor that is neither an argument nor found by a name: pass it as an argument";
       input.constant = slots[i].storage;
     }
+    input.can_shift = known[i] && can_shift(capture, i);
     inputs_.push_back(std::move(input));
   }
   for (const Noted& noted : tensors_) {
@@ -219,6 +223,10 @@ size_t TensorGuards::num_with_gradient(const Tensor& grad) const {
   }));
 }
 
+size_t TensorGuards::first_of(uint32_t slot) const noexcept {
+  return static_cast<size_t>(std::ranges::find(tensors_, slot, &Noted::slot) - tensors_.begin());
+}
+
 size_t TensorGuards::find_gradient(const Tensor& t) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& noted = tensor_of(tensors_[i].object.get());
@@ -227,18 +235,44 @@ size_t TensorGuards::find_gradient(const Tensor& t) const {
   return SIZE_MAX;
 }
 
-const char* TensorGuards::bind_slot(uint32_t slot, const Storage& storage,
-                                    std::vector<Storage>& storages) const noexcept {
-  if (slot == record::kNoSlot) return nullptr;
-  if (!storages[slot]) {
-    storages[slot] = storage;
-    return nullptr;
+bool TensorGuards::can_shift(const record::RecordedSegment& capture, uint32_t slot) const {
+  int64_t begin = INT64_MAX, end = 0;
+  for (const Noted& noted : tensors_) {
+    if (noted.grad_slot == slot) return false;
+    if (noted.slot != slot) continue;
+    const HeaderSnapshot& header = noted.header;
+    const auto size = static_cast<int64_t>(item_size(header.dtype));
+    const Extent reach = extent(header.sizes, header.strides, "compile");
+    begin = std::min(begin, (header.offset + reach.low) * size);
+    end = std::max(end, (header.offset + reach.high) * size);
   }
-  return storages[slot] == storage ? nullptr : "shared memory with another tensor";
+  // A program that counts from the storage's begin shows it by reaching further, unless both begin there.
+  return begin > 0 && capture.stays_within(slot, begin, end);
 }
 
-const char* TensorGuards::bind_history(const Noted& noted, const Tensor& t,
-                                       std::vector<Storage>& storages) const {
+void TensorGuards::keep_offsets(uint32_t slot) noexcept {
+  for (Input& input : inputs_) input.can_shift &= input.slot != slot;
+}
+
+void BoundSlots::clear() noexcept {
+  for (Storage& storage : storages) storage = {};
+  if (std::exchange(has_shifts, false)) std::ranges::fill(shifts, 0);
+}
+
+const char* TensorGuards::bind_slot(uint32_t slot, const Storage& storage, int64_t shift,
+                                    BoundSlots& slots) const noexcept {
+  if (slot == record::kNoSlot) return nullptr;
+  if (!slots.storages[slot]) {
+    slots.storages[slot] = storage;
+    slots.shifts[slot] = shift;
+    slots.has_shifts |= shift != 0;
+    return nullptr;
+  }
+  if (slots.shifts[slot] != shift) return kOtherHeader;
+  return slots.storages[slot] == storage ? nullptr : "shared memory with another tensor";
+}
+
+const char* TensorGuards::bind_history(const Noted& noted, const Tensor& t, BoundSlots& slots) const {
   if (t.requires_grad() != noted.requires_grad) return "differed in requires_grad";
   if (t.grad_fn()) return "had no history";
   if (noted.requires_grad && has_hooks(t)) return "had no hooks";
@@ -246,11 +280,10 @@ const char* TensorGuards::bind_history(const Noted& noted, const Tensor& t,
   if (grad.defined() != noted.grad.has_value()) return noted.grad ? "had a gradient" : "had no gradient";
   if (!noted.grad) return nullptr;
   if (!noted.grad->fits(grad) || grad.requires_grad() || !is_plain(grad)) return "had another gradient";
-  return bind_slot(noted.grad_slot, grad.storage(), storages);
+  return bind_slot(noted.grad_slot, grad.storage(), 0, slots);
 }
 
-const char* TensorGuards::bind(PyObject* const* arguments, std::vector<Storage>& storages,
-                               size_t& which) const {
+const char* TensorGuards::bind(PyObject* const* arguments, BoundSlots& slots, size_t& which) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Noted& noted = tensors_[i];
     if (!noted.is_used) continue;
@@ -258,15 +291,23 @@ const char* TensorGuards::bind(PyObject* const* arguments, std::vector<Storage>&
     PyObject* const object = i < num_arguments_ ? arguments[i] : noted.object.get();
     if (Py_TYPE(object) != noted.type) return "was of another class";
     const Tensor& t = tensor_of(object);
-    if (!noted.header.fits(t)) return kOtherHeader;
-    if (const char* why = bind_slot(noted.slot, t.storage(), storages)) return why;
+    if (!noted.header.fits_elsewhere(t)) return kOtherHeader;
+    const int64_t later = t.impl()->offset() - noted.header.offset;
+    const int64_t shift = later * static_cast<int64_t>(item_size(noted.header.dtype));
+    if (shift % kShiftBytes != 0 || (shift != 0 && noted.slot == record::kNoSlot)) return kOtherHeader;
+    if (const char* why = bind_slot(noted.slot, t.storage(), shift, slots)) return why;
     if (!has_attributes(object, noted.attributes.get())) return "had other attributes";
     const bool is_unknown_to_autograd = !t.impl()->autograd_meta() && !t.impl()->base();
     if (is_unknown_to_autograd && !noted.requires_grad && !noted.grad) continue;
-    if (const char* why = bind_history(noted, t, storages)) return why;
+    if (const char* why = bind_history(noted, t, slots)) return why;
   }
+  std::vector<Storage>& storages = slots.storages;
   for (const Input& input : inputs_) {
     if (input.constant) storages[input.slot] = input.constant;
+    if (slots.has_shifts && slots.shifts[input.slot] != 0 && !input.can_shift) {
+      which = first_of(input.slot);
+      return kOtherHeader;
+    }
   }
   for (const Input& written : inputs_) {
     if (!written.is_written) continue;

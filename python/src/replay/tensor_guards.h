@@ -20,7 +20,9 @@ bool is_plain(const Tensor& t) noexcept;
 /// A tensor's header and place in its storage.
 struct HeaderSnapshot {
   explicit HeaderSnapshot(const Tensor& t);
-  bool fits(const Tensor& t) const noexcept;
+  bool fits(const Tensor& t) const noexcept { return fits_elsewhere(t) && t.impl()->offset() == offset; }
+  /// Whether it is that of a tensor, but for where that begins in its storage.
+  bool fits_elsewhere(const Tensor& t) const noexcept;
   bool operator==(const HeaderSnapshot&) const = default;
 
   DType dtype;
@@ -47,6 +49,16 @@ struct NewTensor {
   uint32_t slot;
 };
 
+/// The inputs of a replay by slots of its segment, and then the results of a run.
+struct BoundSlots {
+  explicit BoundSlots(size_t num_slots) : storages(num_slots), shifts(num_slots) {}
+  void clear() noexcept;
+
+  std::vector<Storage> storages;
+  std::vector<int64_t> shifts;  ///< How many bytes later than in the captured call tensors begin in an input.
+  bool has_shifts = false;
+};
+
 class TensorGuards {
  public:
   /// Notes `objects`, tensors, as they are before the program runs: arguments, of which there are
@@ -64,9 +76,12 @@ class TensorGuards {
   /// The number of the tensor whose gradient `t` is after the program; SIZE_MAX if there is none.
   size_t find_gradient(const Tensor& t) const;
 
-  /// Fills `storages` with the inputs of a replay. `arguments` are tensors. Null if all is as it was, else
-  /// what is not; `which` is the number of the tensor then.
-  const char* bind(PyObject* const* arguments, std::vector<Storage>& storages, size_t& which) const;
+  /// Of a slot with a result that is a view: tensors over it may not begin elsewhere.
+  void keep_offsets(uint32_t slot) noexcept;
+
+  /// Fills in the inputs of a replay. `arguments` are tensors. Null if all is as it was, else what is not;
+  /// `which` is the number of the tensor then.
+  const char* bind(PyObject* const* arguments, BoundSlots& slots, size_t& which) const;
   /// What the program did to its tensors in another call, from which these come; empty if it did the same.
   /// `slot` is the storage of the segment that it is about, kNoSlot if it is about none.
   std::string difference(const TensorGuards& now, uint32_t& slot) const;
@@ -111,16 +126,20 @@ class TensorGuards {
   struct Input {
     uint32_t slot;
     bool is_written;
-    uint64_t writes = 0;    ///< By which its version rises.
-    Storage constant = {};  ///< Made by the program itself of numbers; else empty.
+    uint64_t writes = 0;     ///< By which its version rises.
+    Storage constant = {};   ///< Made by the program itself of numbers; else empty.
+    bool can_shift = false;  ///< Tensors over it may begin elsewhere, all by as much.
   };
 
   /// How many tensors have had `grad` as their gradient, or have it now.
   size_t num_with_gradient(const Tensor& grad) const;
   uint32_t slot_of(const record::RecordedSegment& capture, const Storage& storage) const noexcept;
-  const char* bind_slot(uint32_t slot, const Storage& storage, std::vector<Storage>& storages) const noexcept;
-
-  const char* bind_history(const Noted& noted, const Tensor& t, std::vector<Storage>& storages) const;
+  /// The number of the first tensor over a slot.
+  size_t first_of(uint32_t slot) const noexcept;
+  bool can_shift(const record::RecordedSegment& capture, uint32_t slot) const;
+  const char* bind_slot(uint32_t slot, const Storage& storage, int64_t shift,
+                        BoundSlots& slots) const noexcept;
+  const char* bind_history(const Noted& noted, const Tensor& t, BoundSlots& slots) const;
 
   std::vector<Noted> tensors_;
   std::vector<size_t> changing_gradients_;  ///< The tensors whose gradient the program sets or clears.

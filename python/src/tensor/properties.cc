@@ -10,6 +10,7 @@
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/ops/print.h"
+#include "tenon/record/recorder.h"
 
 namespace tenon::python {
 namespace {
@@ -39,7 +40,10 @@ constexpr auto kNbytes = [](const Tensor& t) -> PyObject* {
   const Ref numel(from_int(t.numel())), size(from_size(t.itemsize()));
   return numel && size ? PyNumber_Multiply(numel.get(), size.get()) : nullptr;
 };
-constexpr auto kOffset = [](const Tensor& t) { return from_int(t.storage_offset()); };
+constexpr auto kOffset = [](const Tensor& t) {
+  record::Recorder::current().note_offset_read();
+  return from_int(t.storage_offset());
+};
 constexpr auto kDataPtr = [](const Tensor& t) { return from_size(reinterpret_cast<size_t>(t.data_ptr())); };
 constexpr auto kStrides = [](const Tensor& t) { return wrap_tuple(t.strides()); };
 constexpr auto kIsMeta = [](const Tensor& t) { return PyBool_FromLong(t.is_meta()); };

@@ -129,7 +129,7 @@ class Program:
                 raise Refused(f"it uses `{path}`, which has history: detach() it")
         made = _Result(result, given.containers, found.containers)
         return capture.finish(
-            given.described, given.given, num_positional, names, found.tensors, found.containers, found.guards,
+            given.described, given.given, num_positional, names, found.named, found.guards,
             made.described, made.tensors, found.live.described(capture),
         )  # fmt: skip
 

@@ -354,6 +354,14 @@ def test_an_argument_whose_contents_cannot_be_compared(argument, kind):
             f(x(), argument)
 
 
+def test_a_scalar_of_numpy_never_changes():
+    f, scale = tenon.compile(lambda x, scale: x * float(scale), pure=True), numpy.float32(2.0)
+    for _ in range(4):
+        assert f(x(), scale).tolist() == [2.0, 2.0]
+    assert f(x(), numpy.float32(3.0)).tolist() == [3.0, 3.0]
+    assert f.explain().of("replays") == [{"event": "replays", "count": 2, "runs": 2}]
+
+
 def test_more_objects_than_it_looks_through():
     known = [[i] for i in range(30_000)]
     f = tenon.compile(lambda x: x * len(known), pure=True)

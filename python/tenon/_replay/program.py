@@ -229,8 +229,7 @@ def _check_comparable(obj, name):
     if isinstance(obj, (Module, Optimizer, type)):
         return
     try:
-        memoryview(obj)
-        holds = True
+        holds = not memoryview(obj).readonly  # a NumPy scalar never changes
     except TypeError:
         holds = isinstance(obj, set) or hasattr(kind, "__next__")
     if holds:

@@ -43,7 +43,7 @@ bool RecordedSegment::stays_within(uint32_t slot, int64_t begin, int64_t end) co
   const auto first = static_cast<int64_t>(slots_[slot].begin);
   for (const RecordedCall& call : calls_) {
     for (const Operand& o : call.node->operands) {
-      if (o.slot != slot) continue;
+      if (o.storage != slot) continue;
       const Geometry& g = o.geometry;
       const auto size = static_cast<int64_t>(item_size(g.dtype));
       const Extent reach = extent(g.sizes, g.strides, "compile");

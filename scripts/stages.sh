@@ -135,6 +135,9 @@ stage_fuzz() {
   PYTHONPATH=build/release/python .venv/bin/python tests/fuzz/fuzz.py --wrong --count 100000 --jobs 2 --seed "$COMMIT_NUMBER"
 }
 
-stage_recorded() { scripts/test_recorded.sh; }
+stage_recorded() {
+  scripts/test_recorded.sh
+  TENON_REPLAY=check pytest_of release tests/compile -k "pure or random_programs"
+}
 
 stage_recorded_cut() { TENON_FLUSH=random:$COMMIT_NUMBER scripts/test_recorded.sh; }

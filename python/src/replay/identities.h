@@ -19,11 +19,11 @@ class Identities {
   int traverse(visitproc visit, void* arg) const;
 
  private:
-  struct One {
+  struct Given {
     size_t same_as;      ///< The first of `given` that is this object.
     PyObject* captured;  ///< Null if it is none of these.
   };
-  std::vector<One> given_;
+  std::vector<Given> given_;
   std::vector<Ref> captured_;  ///< Sorted by their addresses.
 
   PyObject* find(PyObject* o) const noexcept;

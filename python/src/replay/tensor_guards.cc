@@ -102,17 +102,17 @@ TensorGuards::TensorGuards(PyObject* objects, size_t num_arguments) : num_argume
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects); ++i) {
     PyObject* const object = PyList_GET_ITEM(objects, i);
     const Tensor& t = tensor_of(object);
-    Noted noted{.object = Ref::borrow(object),
-                .type = Py_TYPE(object),
-                .header = HeaderSnapshot(t),
-                .requires_grad = t.requires_grad(),
-                .attributes = {},
-                .storage = t.storage(),
-                .version = t.storage().version(),
-                .grad_fn = t.grad_fn(),
-                .grad = {},
-                .grad_then = t.is_leaf() ? t.grad() : Tensor(),
-                .new_grad = {}};
+    GuardedTensor noted{.object = Ref::borrow(object),
+                        .type = Py_TYPE(object),
+                        .header = HeaderSnapshot(t),
+                        .requires_grad = t.requires_grad(),
+                        .attributes = {},
+                        .storage = t.storage(),
+                        .version = t.storage().version(),
+                        .grad_fn = t.grad_fn(),
+                        .grad = {},
+                        .grad_then = t.is_leaf() ? t.grad() : Tensor(),
+                        .new_grad = {}};
     if (PyObject* const attributes = attributes_of(object)) {
       noted.attributes = Ref(PyDict_Copy(attributes));
       if (!noted.attributes) throw PythonError();
@@ -127,14 +127,14 @@ TensorGuards::TensorGuards(PyObject* objects, size_t num_arguments) : num_argume
 }
 
 void TensorGuards::watch() const noexcept {
-  for (const Noted& noted : tensors_) {
+  for (const GuardedTensor& noted : tensors_) {
     noted.storage->add_recorder();
     if (noted.grad_storage) noted.grad_storage->add_recorder();
   }
 }
 
 void TensorGuards::stop_watching() const noexcept {
-  for (const Noted& noted : tensors_) {
+  for (const GuardedTensor& noted : tensors_) {
     noted.storage->remove_recorder();
     if (noted.grad_storage) noted.grad_storage->remove_recorder();
   }
@@ -150,7 +150,7 @@ uint32_t TensorGuards::slot_of(const record::RecordedSegment& capture,
 std::string TensorGuards::resolve(const record::RecordedSegment& capture) {
   const auto& slots = capture.slots();
   std::vector<bool> known(slots.size());
-  for (Noted& noted : tensors_) {
+  for (GuardedTensor& noted : tensors_) {
     const Tensor& t = tensor_of(noted.object.get());
     const bool same = noted.header.fits(t) && t.storage() == noted.storage &&
                       t.requires_grad() == noted.requires_grad && t.grad_fn() == noted.grad_fn;
@@ -197,7 +197,7 @@ std::string TensorGuards::resolve(const record::RecordedSegment& capture) {
     input.can_shift = known[i] && can_shift(capture, i);
     inputs_.push_back(std::move(input));
   }
-  for (const Noted& noted : tensors_) {
+  for (const GuardedTensor& noted : tensors_) {
     for (Input& input : inputs_) {
       if (input.slot == noted.slot) input.writes = noted.storage.version() - noted.version;
       if (input.slot == noted.grad_slot)
@@ -217,14 +217,14 @@ size_t TensorGuards::find(const Tensor& t) noexcept {
 }
 
 size_t TensorGuards::num_with_gradient(const Tensor& grad) const {
-  return static_cast<size_t>(std::ranges::count_if(tensors_, [&](const Noted& noted) {
+  return static_cast<size_t>(std::ranges::count_if(tensors_, [&](const GuardedTensor& noted) {
     const Tensor& t = tensor_of(noted.object.get());
     return noted.grad_then.is_same(grad) || (t.is_leaf() && t.grad().is_same(grad));
   }));
 }
 
 size_t TensorGuards::first_of(uint32_t slot) const noexcept {
-  return static_cast<size_t>(std::ranges::find(tensors_, slot, &Noted::slot) - tensors_.begin());
+  return static_cast<size_t>(std::ranges::find(tensors_, slot, &GuardedTensor::slot) - tensors_.begin());
 }
 
 size_t TensorGuards::find_gradient(const Tensor& t) const {
@@ -237,7 +237,7 @@ size_t TensorGuards::find_gradient(const Tensor& t) const {
 
 bool TensorGuards::can_shift(const record::RecordedSegment& capture, uint32_t slot) const {
   int64_t begin = INT64_MAX, end = 0;
-  for (const Noted& noted : tensors_) {
+  for (const GuardedTensor& noted : tensors_) {
     if (noted.grad_slot == slot) return false;
     if (noted.slot != slot) continue;
     const HeaderSnapshot& header = noted.header;
@@ -272,7 +272,7 @@ const char* TensorGuards::bind_slot(uint32_t slot, const Storage& storage, int64
   return slots.storages[slot] == storage ? nullptr : "shared memory with another tensor";
 }
 
-const char* TensorGuards::bind_history(const Noted& noted, const Tensor& t, BoundSlots& slots) const {
+const char* TensorGuards::bind_history(const GuardedTensor& noted, const Tensor& t, BoundSlots& slots) const {
   if (t.requires_grad() != noted.requires_grad) return "differed in requires_grad";
   if (t.grad_fn()) return "had no history";
   if (noted.requires_grad && has_hooks(t)) return "had no hooks";
@@ -285,7 +285,7 @@ const char* TensorGuards::bind_history(const Noted& noted, const Tensor& t, Boun
 
 const char* TensorGuards::bind(PyObject* const* arguments, BoundSlots& slots, size_t& which) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    const Noted& noted = tensors_[i];
+    const GuardedTensor& noted = tensors_[i];
     if (!noted.is_used) continue;
     which = i;
     PyObject* const object = i < num_arguments_ ? arguments[i] : noted.object.get();
@@ -326,16 +326,16 @@ const char* TensorGuards::bind(PyObject* const* arguments, BoundSlots& slots, si
 std::string TensorGuards::difference(const TensorGuards& now, uint32_t& slot) const {
   slot = record::kNoSlot;
   const auto used = [](const TensorGuards& guards) {
-    std::vector<const Noted*> all;
-    for (const Noted& noted : guards.tensors_) {
+    std::vector<const GuardedTensor*> all;
+    for (const GuardedTensor& noted : guards.tensors_) {
       if (noted.is_used) all.push_back(&noted);
     }
     return all;
   };
-  const std::vector<const Noted*> ours = used(*this), theirs = used(now);
+  const std::vector<const GuardedTensor*> ours = used(*this), theirs = used(now);
   if (ours.size() != theirs.size()) return "it uses other tensors";
   for (size_t i = 0; i < ours.size(); ++i) {
-    const Noted &a = *ours[i], &b = *theirs[i];
+    const GuardedTensor &a = *ours[i], &b = *theirs[i];
     slot = b.slot;
     if (a.object.get() != b.object.get() || a.slot != b.slot) return "it uses another tensor";
     const auto same = [](const auto& x, const auto& y) {
@@ -369,14 +369,14 @@ void TensorGuards::prepare(const std::vector<Storage>& storages) const {
 
 void TensorGuards::set_gradients(PyObject* const* arguments, const std::vector<Storage>& storages) const {
   for (const size_t i : changing_gradients_) {
-    const Noted& noted = tensors_[i];
+    const GuardedTensor& noted = tensors_[i];
     Tensor& t = tensor_of(i < num_arguments_ ? arguments[i] : noted.object.get());
     t.set_grad(noted.new_grad ? noted.new_grad->make(storages[noted.new_grad->slot]) : Tensor());
   }
 }
 
 void TensorGuards::add_gradients(std::vector<bool>& slots) const {
-  for (const Noted& noted : tensors_) {
+  for (const GuardedTensor& noted : tensors_) {
     if (noted.new_grad) slots[noted.new_grad->slot] = true;
   }
 }
@@ -391,7 +391,7 @@ void TensorGuards::forget_arguments() noexcept {
 }
 
 int TensorGuards::traverse(visitproc visit, void* arg) const {
-  for (const Noted& noted : tensors_) {
+  for (const GuardedTensor& noted : tensors_) {
     Py_VISIT(noted.object.get());
     Py_VISIT(noted.attributes.get());
   }

@@ -94,7 +94,6 @@ class TensorGuards {
   /// Adds the slots of the gradients that the program sets.
   void add_gradients(std::vector<bool>& slots) const;
 
-  size_t size() const noexcept { return tensors_.size(); }
   size_t num_arguments() const noexcept { return num_arguments_; }
   PyObject* object(size_t i) const noexcept { return tensors_[i].object.get(); }
   const HeaderSnapshot& header(size_t i) const noexcept { return tensors_[i].header; }
@@ -103,7 +102,7 @@ class TensorGuards {
   int traverse(visitproc visit, void* arg) const;
 
  private:
-  struct Noted {
+  struct GuardedTensor {
     Ref object;  ///< Null for arguments, which each call brings, and for what is not used.
     PyTypeObject* type;
     HeaderSnapshot header;
@@ -139,9 +138,9 @@ class TensorGuards {
   bool can_shift(const record::RecordedSegment& capture, uint32_t slot) const;
   const char* bind_slot(uint32_t slot, const Storage& storage, int64_t shift,
                         BoundSlots& slots) const noexcept;
-  const char* bind_history(const Noted& noted, const Tensor& t, BoundSlots& slots) const;
+  const char* bind_history(const GuardedTensor& noted, const Tensor& t, BoundSlots& slots) const;
 
-  std::vector<Noted> tensors_;
+  std::vector<GuardedTensor> tensors_;
   std::vector<size_t> changing_gradients_;  ///< The tensors whose gradient the program sets or clears.
   size_t num_arguments_;
   std::vector<Input> inputs_;

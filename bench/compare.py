@@ -2,6 +2,7 @@
 
 Usage: compare.py [--json FILE] [--rounds N] [--core N] [--cpp PROGRAM]
        compare.py --operators [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
+       compare.py --sweep [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
        compare.py --threads N [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
        compare.py --base DIR [--build DIR] [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
 
@@ -10,6 +11,8 @@ the minimum of the rounds counts: noise only ever adds. Rows measured in C++ com
 
 With --operators, operators of a million elements and small programs beside PyTorch, each with its bound; see
 compare_operators.py.
+
+With --sweep, every family of operators over sizes beside the fastest peer; see compare_sweep.py.
 
 With --threads, what six operators gain from N threads on N cores from --core on; see compare_threads.py.
 
@@ -198,7 +201,8 @@ def main():
     parser.add_argument("--operators", action="store_true", help="operators and programs instead of calls")
     parser.add_argument("--base", metavar="DIR", help="another build of Tenon, to compare with")
     parser.add_argument("--build", metavar="DIR", default=ROOT / "build/release", help="the build to compare")
-    parser.add_argument("--rows", metavar="PATTERN", default=".", help="with --base or --operators: only rows that match")
+    parser.add_argument("--rows", metavar="PATTERN", default=".", help="only rows that match; not without an option that names rows")
+    parser.add_argument("--sweep", action="store_true", help="families of operators over sizes")
     parser.add_argument("--threads", type=int, help="what operators gain from so many threads")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -238,6 +242,12 @@ def main():
         return write(
             options.json, compare_operators.compare(re.compile(options.rows), options.rounds or 5, frameworks)
         )
+    if options.sweep:
+        import compare_sweep
+
+        if "torch" in loaded:
+            loaded["torch"].set_num_threads(1)
+        return write(options.json, compare_sweep.compare(re.compile(options.rows), options.rounds or 3, loaded))
     rows = {name: list((numpy_rows if name == "numpy" else python_rows)(m)) for name, m in loaded.items()}
     for _ in range(options.rounds or 5):
         for framework, functions in rows.items():

@@ -9,8 +9,9 @@ from .arguments import describe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any, TypeAlias
 
-    Tagged = Iterable["Tag | str"] | "Tag" | str | None
+    Tagged: TypeAlias = "Iterable[Tag | str] | Tag | str | None"
 
 
 class Tag(enum.Enum):
@@ -44,7 +45,7 @@ class Tag(enum.Enum):
 
 def names_of(function: str, tags: Tagged) -> tuple[str, ...]:
     """The names in an argument `tags`: one tag, or several; each a Tag or its name."""
-    several = () if tags is None else (tags,) if isinstance(tags, (Tag, str)) else tags
+    several: Iterable[Any] = () if tags is None else (tags,) if isinstance(tags, (Tag, str)) else tags
     try:
         each = tuple(several)
     except TypeError:

@@ -96,12 +96,15 @@ std::exception_ptr Instance::run(std::span<const RecordedCall> calls, std::span<
   prepare(numbers);
   failures_.emplace(made_.size());
   for (Step& step : steps_) run_step(step);
-  for (uint32_t slot = 0; slot < made_.size(); ++slot) {
-    if (std::exchange(is_used_[slot], uint8_t{0}))
-      memory.keep(slot, std::move(made_[slot]));
-    else if (failures_->has(slot))
-      memory.fail(slot, failures_->of(slot));
+  if (failures_->any()) {
+    for (uint32_t slot = 0; slot < made_.size(); ++slot) {
+      if (!is_used_[slot] && failures_->has(slot)) memory.fail(slot, failures_->of(slot));
+    }
   }
+  for (const uint32_t slot : used_) {
+    if (std::exchange(is_used_[slot], uint8_t{0})) memory.keep(slot, std::move(made_[slot]));
+  }
+  used_.clear();
   std::exception_ptr error = failures_->first();
   failures_.reset();
   return error;
@@ -245,7 +248,7 @@ void Instance::find_memory(uint32_t slot) {
 }
 
 void Instance::put(uint32_t slot, char* bytes) noexcept {
-  is_used_[slot] = 1;
+  if (!std::exchange(is_used_[slot], uint8_t{1})) used_.push_back(slot);
   addresses_[slot] = bytes;
   if (shells_[slot]) shells_[slot]->rebind(reinterpret_cast<Address>(bytes));
 }

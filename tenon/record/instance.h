@@ -103,6 +103,7 @@ class Instance {
   std::optional<Failures> failures_;
   // By slot: whether a step has asked for its memory, where that is, and whether the run has made it.
   std::vector<uint8_t> is_used_;
+  std::vector<uint32_t> used_;  // those slots, some of which were released since
   std::vector<char*> addresses_;
   std::vector<Storage> made_;
 };

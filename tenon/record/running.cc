@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "tenon/core/error.h"
 #include "tenon/core/kernel_report.h"
@@ -56,13 +55,6 @@ bool lies_as_recorded(const OperatorInfo& info, const Output& promised, const Te
               Internal, fmt::format("{}: the result is not what was recorded", info.op.name()));
   return std::ranges::equal(result.strides(), IntArrayRef(g.strides)) &&
          result.storage_offset() == g.offset && result.storage().nbytes() == promised.nbytes;
-}
-
-bool same_bits(const Scalar& a, const Scalar& b) noexcept {
-  if (a.kind() != b.kind()) return false;
-  if (a.is_integral()) return a.to_int() == b.to_int();
-  const auto x = a.to_complex(), y = b.to_complex();
-  return std::memcmp(&x, &y, sizeof x) == 0;
 }
 
 void report_region(std::span<const RecordedCall> calls, std::span<const uint32_t> members, const char* region,

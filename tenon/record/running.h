@@ -2,6 +2,8 @@
 // instances.
 #pragma once
 
+#include <bit>
+#include <complex>
 #include <cstdint>
 #include <exception>
 #include <string_view>
@@ -103,7 +105,13 @@ void call_kernel(const OperatorHandle& op, Stack& stack);
 bool lies_as_recorded(const OperatorInfo& info, const Output& promised, const Tensor& result);
 
 /// Whether two numbers are of the same kind and have the same bits: zeros of both signs differ.
-bool same_bits(const Scalar& a, const Scalar& b) noexcept;
+inline bool same_bits(const Scalar& a, const Scalar& b) noexcept {
+  if (a.kind() != b.kind()) return false;
+  if (a.is_integral()) return a.to_int() == b.to_int();
+  const auto bits = [](double v) { return std::bit_cast<uint64_t>(v); };
+  const std::complex<double> x = a.to_complex(), y = b.to_complex();
+  return bits(x.real()) == bits(y.real()) && bits(x.imag()) == bits(y.imag());
+}
 
 /// Reports each call by its name, with the region that it is part of and what ran that.
 void report_region(std::span<const RecordedCall> calls, std::span<const uint32_t> members, const char* region,

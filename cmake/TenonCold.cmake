@@ -7,8 +7,7 @@ file(GLOB cold CONFIGURE_DEPENDS
      cache/*.cc
      core/*_report.cc core/memory_history.cc core/memory_snapshot.cc core/memory_stats.cc
      dispatch/introspect.cc dispatch/invariants.cc dispatch/library*.cc dispatch/load.cc dispatch/trace*.cc
-     graph/*parse*.cc graph/*serialize.cc graph/dump.cc graph/lexer.cc graph/picture.cc graph/plan_file.cc graph/print.cc
-     graph/report.cc graph/tuner.cc
+     graph/engine/tuner.cc graph/plan/plan_file.cc graph/plan/report.cc graph/text/*.cc
      io/*.cc
      nn/*.cc
      ops/print.cc

@@ -9,8 +9,8 @@
 #include "tenon/core/error.h"
 #include "tenon/core/tensor.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/graph/scratch.h"
-#include "tenon/graph/text.h"
+#include "tenon/graph/engine/scratch.h"
+#include "tenon/graph/text/text.h"
 
 namespace tenon::builder {
 namespace {

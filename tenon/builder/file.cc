@@ -6,7 +6,7 @@
 #include "tenon/core/error.h"
 #include "tenon/core/tensor.h"
 #include "tenon/expr/expression.h"
-#include "tenon/graph/bytes.h"
+#include "tenon/graph/text/bytes.h"
 #include "tenon/iter/host.h"
 
 namespace tenon::builder {

@@ -11,10 +11,11 @@
 #include "tenon/core/error.h"
 #include "tenon/core/tensor.h"
 #include "tenon/expr/expression.h"
-#include "tenon/graph/key.h"
-#include "tenon/graph/passes.h"
-#include "tenon/graph/text.h"
-#include "tenon/graph/verify.h"
+#include "tenon/graph/fuse/passes.h"
+#include "tenon/graph/ir/dead.h"
+#include "tenon/graph/ir/key.h"
+#include "tenon/graph/ir/verify.h"
+#include "tenon/graph/text/text.h"
 
 namespace tenon::builder {
 

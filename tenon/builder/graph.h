@@ -1,6 +1,6 @@
 // Graph: a program of tensor operators that is written down rather than run, with the names of the cuDNN
 // frontend, and the plans that run it. It becomes the same intermediate representation as a recorded program
-// (tenon/graph/graph.h): the same regions, engines, bits and key.
+// (tenon/graph/ir/graph.h): the same regions, engines, bits and key.
 //
 //     builder::Graph g({.io = kFloat32});
 //     auto& x = g.tensor({.name = "x", .dim = {64, 784}});
@@ -30,8 +30,8 @@
 #include "tenon/builder/tensor.h"
 #include "tenon/core/allocator.h"
 #include "tenon/core/stream.h"
-#include "tenon/graph/plan.h"
-#include "tenon/graph/region.h"
+#include "tenon/graph/ir/region.h"
+#include "tenon/graph/plan/plan.h"
 
 namespace tenon {
 class Tensor;

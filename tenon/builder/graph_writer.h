@@ -1,4 +1,4 @@
-// GraphWriter: calls of operators on tensors without memory, as a program (tenon/graph/program.h) for one
+// GraphWriter: calls of operators on tensors without memory, as a program (tenon/graph/ir/program.h) for one
 // device. A node of a written graph is expanded by calling operators while a writer is open, so that the same
 // calls make the same graph, written down or recorded. Used by lowering.
 #pragma once
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tenon/core/tensor.h"
-#include "tenon/graph/describe_call.h"
-#include "tenon/graph/program.h"
+#include "tenon/graph/ir/describe_call.h"
+#include "tenon/graph/ir/program.h"
 #include "tenon/record/capture.h"
 
 namespace tenon::builder {

@@ -1,4 +1,4 @@
-// Lowering: a graph as it was written down becomes operators (tenon/graph/graph.h), and its tensors learn
+// Lowering: a graph as it was written down becomes operators (tenon/graph/ir/graph.h), and its tensors learn
 // their sizes, strides and types. Used by graph.h.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "tenon/builder/graph.h"
 #include "tenon/builder/graph_writer.h"
 #include "tenon/builder/node_call.h"
-#include "tenon/graph/plan.h"
+#include "tenon/graph/plan/plan.h"
 
 namespace tenon::builder {
 

@@ -8,7 +8,7 @@
 #include "tenon/core/small_alloc.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/dispatch/stack.h"
-#include "tenon/graph/operator_info.h"
+#include "tenon/graph/ir/operator_info.h"
 
 namespace tenon::record {
 

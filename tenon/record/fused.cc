@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "tenon/core/error.h"
-#include "tenon/graph/binary.h"
-#include "tenon/graph/bytes.h"
-#include "tenon/graph/engine.h"
-#include "tenon/graph/key.h"
-#include "tenon/graph/plan_key.h"
-#include "tenon/graph/tuner.h"
+#include "tenon/graph/engine/engine.h"
+#include "tenon/graph/engine/tuner.h"
+#include "tenon/graph/ir/dead.h"
+#include "tenon/graph/ir/key.h"
+#include "tenon/graph/plan/plan_key.h"
+#include "tenon/graph/text/binary.h"
+#include "tenon/graph/text/bytes.h"
 
 namespace tenon::record {
 

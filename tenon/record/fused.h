@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tenon/cache/plan_cache.h"
-#include "tenon/graph/pipeline.h"
-#include "tenon/graph/program.h"
+#include "tenon/graph/fuse/pipeline.h"
+#include "tenon/graph/ir/program.h"
 #include "tenon/record/plan.h"
 
 namespace tenon::record {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "tenon/graph/region.h"
-#include "tenon/graph/tuner.h"
+#include "tenon/graph/engine/tuner.h"
+#include "tenon/graph/ir/region.h"
 #include "tenon/record/fused.h"
 
 namespace tenon::record {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "tenon/graph/engine.h"
-#include "tenon/graph/loop_step.h"
+#include "tenon/graph/engine/engine.h"
+#include "tenon/graph/engine/loop_step.h"
 #include "tenon/record/segment.h"
 
 namespace tenon::record {

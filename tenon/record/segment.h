@@ -8,7 +8,7 @@
 #include "tenon/core/scalar.h"
 #include "tenon/core/source_mark.h"
 #include "tenon/core/storage.h"
-#include "tenon/graph/program.h"
+#include "tenon/graph/ir/program.h"
 #include "tenon/record/trie.h"
 
 namespace tenon::record {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tenon/core/source_mark.h"
-#include "tenon/graph/describe_call.h"
+#include "tenon/graph/ir/describe_call.h"
 
 namespace tenon::record {
 

@@ -13,7 +13,7 @@
 
 #include "tenon/builder/graph.h"
 #include "tenon/cache/plan_cache.h"
-#include "tenon/graph/bytes.h"
+#include "tenon/graph/text/bytes.h"
 #include "tenon/optim/adam.h"
 #include "tenon/record/compile.h"
 #include "tenon/tenon.h"

@@ -1,6 +1,6 @@
 // The binary form: what comes back is the graph, and what is no such form is refused by its byte. Under a
 // sanitizer, nothing else happens either.
-#include "tenon/graph/binary.h"
+#include "tenon/graph/text/binary.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <random>
 
 #include "tenon/core/error.h"
-#include "tenon/graph/bytes.h"
-#include "tenon/graph/key.h"
-#include "tenon/graph/pipeline.h"
-#include "tenon/graph/text.h"
-#include "tenon/graph/verify.h"
+#include "tenon/graph/fuse/pipeline.h"
+#include "tenon/graph/ir/key.h"
+#include "tenon/graph/ir/verify.h"
+#include "tenon/graph/text/bytes.h"
+#include "tenon/graph/text/text.h"
 #include "tests/altered_bytes.h"
 #include "tests/graph/random_graph.h"
 #include "tests/graph/samples.h"

@@ -1,9 +1,9 @@
 // Stages of graphs in files, and pictures of them.
-#include "tenon/graph/dump.h"
+#include "tenon/graph/text/dump.h"
 
 #include <gtest/gtest.h>
 
-#include "tenon/graph/text.h"
+#include "tenon/graph/text/text.h"
 #include "tests/graph/samples.h"
 
 namespace tenon::graph::testing {

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "tenon/core/error.h"
-#include "tenon/graph/key.h"
-#include "tenon/graph/pipeline.h"
-#include "tenon/graph/text.h"
-#include "tenon/graph/verify.h"
+#include "tenon/graph/fuse/pipeline.h"
+#include "tenon/graph/ir/key.h"
+#include "tenon/graph/ir/verify.h"
+#include "tenon/graph/text/text.h"
 
 namespace tenon::graph::testing {
 namespace {

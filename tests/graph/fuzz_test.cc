@@ -5,10 +5,10 @@
 #include <random>
 
 #include "tenon/core/error.h"
-#include "tenon/graph/dump.h"
-#include "tenon/graph/key.h"
-#include "tenon/graph/text.h"
-#include "tenon/graph/verify.h"
+#include "tenon/graph/ir/key.h"
+#include "tenon/graph/ir/verify.h"
+#include "tenon/graph/text/dump.h"
+#include "tenon/graph/text/text.h"
 #include "tests/graph/samples.h"
 
 namespace tenon::graph::testing {

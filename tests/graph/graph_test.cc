@@ -1,10 +1,10 @@
 // What a graph is made of, and how its tables grow.
-#include "tenon/graph/graph.h"
+#include "tenon/graph/ir/graph.h"
 
 #include <gtest/gtest.h>
 
 #include "tenon/dispatch/dispatcher.h"
-#include "tenon/graph/region.h"
+#include "tenon/graph/ir/region.h"
 
 namespace tenon::graph {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tenon/dispatch/dispatcher.h"
-#include "tenon/graph/engine.h"
-#include "tenon/graph/graph.h"
-#include "tenon/graph/region.h"
+#include "tenon/graph/engine/engine.h"
+#include "tenon/graph/ir/graph.h"
+#include "tenon/graph/ir/region.h"
 #include "tenon/iter/lower.h"
 #include "tenon/iter/region.h"
 

@@ -1,13 +1,13 @@
 // Graphs as text: what is printed parses back to the same text and key; what is no graph is refused with its
 // place.
-#include "tenon/graph/text.h"
+#include "tenon/graph/text/text.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tenon/core/error.h"
-#include "tenon/graph/key.h"
-#include "tenon/graph/verify.h"
+#include "tenon/graph/ir/key.h"
+#include "tenon/graph/ir/verify.h"
 #include "tests/graph/samples.h"
 
 namespace tenon::graph::testing {

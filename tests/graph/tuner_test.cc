@@ -1,6 +1,6 @@
 // The tuner: what computes something else is not taken, what is slower loses, whatever the machine does
 // meanwhile; and what it chose stands in the region.
-#include "tenon/graph/tuner.h"
+#include "tenon/graph/engine/tuner.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 
 #include "tenon/core/error.h"
 #include "tenon/core/parallel.h"
-#include "tenon/graph/binary.h"
-#include "tenon/graph/loop_step.h"
-#include "tenon/graph/text.h"
+#include "tenon/graph/engine/loop_step.h"
+#include "tenon/graph/text/binary.h"
+#include "tenon/graph/text/text.h"
 
 namespace tenon::graph {
 namespace {

@@ -12,7 +12,7 @@
 #include "tenon/core/error.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
-#include "tenon/graph/ports.h"
+#include "tenon/graph/fuse/ports.h"
 
 namespace tenon::cpu::onednn {
 namespace {

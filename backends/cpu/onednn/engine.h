@@ -2,7 +2,7 @@
 // together with it. Its bits are its own, so that it runs what may have other bits than eagerly.
 #pragma once
 
-#include "tenon/graph/engine.h"
+#include "tenon/graph/engine/engine.h"
 
 namespace tenon::cpu::onednn {
 

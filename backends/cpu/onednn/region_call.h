@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backends/cpu/onednn/primitive.h"
-#include "tenon/graph/graph.h"
-#include "tenon/graph/region.h"
+#include "tenon/graph/ir/graph.h"
+#include "tenon/graph/ir/region.h"
 
 namespace tenon::cpu::onednn {
 

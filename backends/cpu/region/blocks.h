@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "tenon/graph/graph.h"
-#include "tenon/graph/region.h"
+#include "tenon/graph/ir/graph.h"
+#include "tenon/graph/ir/region.h"
 
 namespace tenon::cpu {
 

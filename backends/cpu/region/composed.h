@@ -3,7 +3,7 @@
 // the epilogue runs on each block while it is in the cache.
 #pragma once
 
-#include "tenon/graph/engine.h"
+#include "tenon/graph/engine/engine.h"
 
 namespace tenon::cpu {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "backends/cpu/region/blocks.h"
-#include "tenon/graph/engine.h"
+#include "tenon/graph/engine/engine.h"
 
 namespace tenon::cpu {
 

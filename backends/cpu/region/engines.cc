@@ -4,8 +4,8 @@
 #include "backends/cpu/region/composed.h"
 #include "backends/cpu/region/cost.h"
 #include "tenon/expr/passes.h"
-#include "tenon/graph/engine.h"
-#include "tenon/graph/region.h"
+#include "tenon/graph/engine/engine.h"
+#include "tenon/graph/ir/region.h"
 
 namespace tenon {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "tenon/graph/call_arguments.h"
+#include "tenon/graph/ir/call_arguments.h"
 
 namespace tenon::cpu {
 

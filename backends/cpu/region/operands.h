@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/region/port_loop.h"
-#include "tenon/graph/engine.h"
+#include "tenon/graph/engine/engine.h"
 
 namespace tenon::cpu {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tenon/core/tensor.h"
-#include "tenon/graph/graph.h"
-#include "tenon/graph/region.h"
-#include "tenon/graph/slot_number.h"
+#include "tenon/graph/engine/slot_number.h"
+#include "tenon/graph/ir/graph.h"
+#include "tenon/graph/ir/region.h"
 #include "tenon/iter/region.h"
 
 namespace tenon::cpu {

@@ -193,7 +193,8 @@ void Machine::step(unsigned char opcode) {
         refuse(fmt::format("protocol {} is not one of 2 to 5", protocol));
       return;
     case 0x95:  // FRAME
-      number(8);
+      if (const uint64_t size = number(8); size > pickle_.size() - at_)
+        refuse(fmt::format("a frame of {} bytes is announced, and {} follow", size, pickle_.size() - at_));
       return;
     case '(':
       return marks_.push_back(stack_.size());

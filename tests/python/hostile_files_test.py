@@ -227,6 +227,13 @@ def test_values_take_their_objects_and_a_hundred_bytes(tmp_path, what):
 
 
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
+def test_frames_that_reach_beyond_the_file_are_refused(wrapping):
+    with pytest.raises(ValueError, match="a frame of 10449559672993303336 bytes is announced, and"):
+        tenon.load(io.BytesIO(WRAPPINGS[wrapping](b"\x80\4\x95" + (10449559672993303336).to_bytes(8, "little") + b"K\1.")))
+    assert tenon.load(io.BytesIO(WRAPPINGS[wrapping](b"\x80\4\x95" + (3).to_bytes(8, "little") + b"K\1."))) == 1
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
 def test_tuples_that_nest_too_deep_are_refused_where_they_do(wrapping):
     """Before the rest of them is made: the message has the place of the tuple that is one too deep."""
     start = WRAPPINGS[wrapping](b"\x80\4)" + b"\x85" * 5000 + b".")

@@ -28,10 +28,10 @@ class AccumulateGrad final : public Node {
   IntrusivePtr<GradSlot> slot_;
 };
 
-// Nobody else sees these elements, and each has a place of its own.
+// These elements have no other owner, and each has a place of its own.
 bool is_sole_owner(const Tensor& t) {
   if (t.use_count() != 1 || !t.is_contiguous()) return false;
-  // A view of a tensor that nobody else has is as good: the two hold the storage.
+  // A view of a tensor with no other owner is as good: the two hold the storage.
   const auto& base = t.impl()->base();
   if (!base) return t.storage().use_count() == 1;
   return base->use_count() == 1 && t.storage().use_count() == 2 && t.storage().nbytes() == t.nbytes();
@@ -55,7 +55,7 @@ void go_on_in_current_stream(const Tensor& kept, Stream stream) {
   note_use(kept, here);
 }
 
-/// `own`: nobody needs `grad` and what the slot holds but the slot.
+/// `own`: only the slot needs `grad` and the tensor that it holds.
 void add_to(GradSlot& slot, Tensor grad, bool own) {
   // Taken out while it is added to: operators may run anything, also code that reads this very gradient.
   Tensor kept;

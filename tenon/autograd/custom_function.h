@@ -25,7 +25,7 @@ struct CustomCall {
 /// argument is replaced by another tensor over the same elements, unless it was marked dirty: then it, and
 /// its base, get the call's history. Results that are views must not be written in place later. Throws
 /// Error{Runtime} for what PyTorch refuses: a dirty leaf that requires grad, a dirty tensor that is not
-/// returned, and a dirty view beside other results.
+/// returned, and a dirty view with other results.
 void finish_custom_call(const CustomCall& call, std::span<Tensor> results);
 
 /// Whether a call with `inputs` is recorded.

@@ -26,7 +26,7 @@ std::atomic<uint32_t> next_task{1};
 /// Room for the nodes of most graphs, which are small.
 constexpr size_t kUsual = 16;
 
-// Two gradients of one tensor. The sum may replace the first in place when nobody else can see it.
+// Two gradients of one tensor. The sum may replace the first in place when it has no other owner.
 Tensor add_gradients(Tensor a, const Tensor& b) {
   const bool sole = !thread_state.grad_enabled && a.use_count() == 1 && a.storage().use_count() == 1 &&
                     a.is_contiguous() && a.dtype() == b.dtype() && a.sizes() == b.sizes();
@@ -44,7 +44,7 @@ Tensor add_gradients(Tensor a, const Tensor& b) {
 GraphTask::GraphTask(std::span<const Edge> roots, std::span<const Edge> captures,
                      const BackwardOptions& options)
     : options_(options), id_(next_task.fetch_add(1, std::memory_order_relaxed)) {
-  if (id_ == 0) id_ = next_task.fetch_add(1, std::memory_order_relaxed);  // 0 means that nobody visits
+  if (id_ == 0) id_ = next_task.fetch_add(1, std::memory_order_relaxed);  // 0 means that no pass visits
   steps_.reserve(kUsual);
   grads_.reserve(kUsual);
   finished_.reserve(kUsual);
@@ -347,8 +347,8 @@ thread_local constinit int detail::pass_depth = 0;
 
 namespace {
 
-/// A pass that may have been started from within others. A node or hook that always starts another is told so
-/// before the stack ends.
+/// A pass that may have been started from within others. A node or hook that always starts another gets an
+/// error before the stack ends.
 class NestedPass {
  public:
   NestedPass() {

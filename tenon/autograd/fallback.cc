@@ -39,7 +39,7 @@ class NotImplementedNode final : public Node {
   bool chosen_;  // by the operator's author
 };
 
-/// Stands for the old elements of a tensor that an operator without gradient has written.
+/// The old elements of a tensor that an operator without gradient has written.
 class OverwrittenNode final : public Node {
  public:
   std::string_view name() const noexcept final { return "NotDifferentiable"; }

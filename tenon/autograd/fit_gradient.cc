@@ -32,7 +32,7 @@ Tensor fit_gradient_slow(Tensor grad, const TensorMeta& meta, const Node& from, 
                     from.name(), output, to_string(grad.sizes()), to_string(meta.sizes())));
     grad = tenon::sum_to_size(grad, meta.sizes());
   }
-  // A real operand beside complex ones: the loss does not move with its imaginary part.
+  // A real operand with complex ones: the loss does not move with its imaginary part.
   if (is_complex(grad.dtype()) && !is_complex(meta.dtype())) grad = tenon::real(grad);
   if (grad.dtype() != meta.dtype()) {
     TENON_CHECK(

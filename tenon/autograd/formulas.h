@@ -1,6 +1,6 @@
-// Formulas: functions that the derivative formulas in YAML may call beside the operators. Used by generated
+// Formulas: functions that the derivative formulas in YAML may call besides the operators. Used by generated
 // derivatives only. Most gradients (sum_backward, select_backward, ...) are operators, defined in the YAML
-// files beside their forward operators, so that they can be differentiated again. Functions here are made of
+// files next to their forward operators, so that they can be differentiated again. Functions here are made of
 // such operators, or do no tensor arithmetic at all.
 #pragma once
 

@@ -60,7 +60,7 @@ class AutogradContext {
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
   /// The saved tensors. Throws Error{Runtime} if one was changed in place since, or if the graph was freed.
   std::vector<Tensor> get_saved_variables() const;
-  /// Marks the arguments that forward has written in place, all of which it must return.
+  /// Marks the arguments that forward has written in place; it must return all of them.
   void mark_dirty(std::vector<Tensor> tensors) { dirty_ = std::move(tensors); }
   /// Marks results that have no gradient.
   void mark_non_differentiable(std::vector<Tensor> tensors) { non_differentiable_ = std::move(tensors); }

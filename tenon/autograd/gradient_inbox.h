@@ -37,7 +37,7 @@ class GradientInbox {
 
   /// Whether the caller is the one to sum, from now until `end`.
   bool begin() noexcept { return !std::exchange(summing_, true); }
-  /// The next to be added; null where that has not come, and behind the last.
+  /// The next to be added; null where that has not come, and after the last.
   Arrival* next() {
     while (next_ < arrivals_.size() && arrivals_[next_].there) {
       if (Arrival& arrival = arrivals_[next_++]; arrival.grad.defined()) return &arrival;

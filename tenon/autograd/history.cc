@@ -90,7 +90,8 @@ bool HistoryWriter::decide() const {
   return any && is_differentiable(self.dtype());
 }
 
-// What an operator updates beside its result (running statistics) has no formula: it must take no part.
+// An argument that an operator updates besides its result (running statistics) has no formula: it must take
+// no part.
 void HistoryWriter::check_written(bool any) const {
   for (uint64_t left = written_in_place() & ~uint64_t{1}; left; left &= left - 1) {
     const size_t i = std::countr_zero(left);

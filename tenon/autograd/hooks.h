@@ -43,7 +43,7 @@ class GradSlotLock {
 
 /// Gets a gradient, and may return a tensor that replaces it; an undefined tensor keeps it.
 using TensorHook = std::function<Tensor(const Tensor& grad)>;
-/// Gets the gradients that a node is about to run on, of which some may be undefined, and may replace them.
+/// Gets the gradients that a node is about to run on, and may replace them; some may be undefined.
 using NodePreHook = std::function<void(std::vector<Tensor>& grads)>;
 /// Gets the results of a node, one for each edge, and may replace them; `grads` are the gradients that it ran
 /// on.

@@ -1,5 +1,5 @@
 // InlineVector: a growing array of movable values that stores the first few in place. Used by graph nodes,
-// most of which have one result and one or two edges.
+// which mostly have one result and one or two edges.
 #pragma once
 
 #include <cstddef>

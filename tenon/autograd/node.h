@@ -1,5 +1,5 @@
 // Node and Edge: the graph that the forward pass records and the engine walks back.
-// Used by recording, the engine, custom functions and bindings. Knows nothing of operators.
+// Used by recording, the engine, custom functions and bindings. Independent of operators.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ class GraphTask;
 class NodeLock;
 
 /// One run of a node: it reads `grads`, one for each of its inputs, and fills `out`, one for each of its
-/// edges. An undefined tensor stands for zero, in both. The node may move from `grads`.
+/// edges. An undefined tensor is zero, in both. The node may move from `grads`.
 struct NodeCall {
   std::span<Tensor> grads;
   std::span<Tensor> out;

@@ -1,5 +1,5 @@
 // PassStreams: which stream each node of a backward pass runs in, and the order of work between those
-// streams. Used by DevicePass. Knows nothing of threads.
+// streams. Used by DevicePass. Independent of threads.
 #pragma once
 
 #include <optional>
@@ -46,7 +46,7 @@ class PassStreams {
   void hand_over(const Tensor& grad, uint32_t to) const;
   /// Keeps the memory of a gradient, which the pass leaves to the caller, for the caller's stream.
   void leave_to_caller(const Tensor& grad) const;
-  /// Makes what the caller does next run after all nodes, any of which may have left something behind.
+  /// Makes what the caller does next run after all nodes, since any of them may have queued work.
   void join() const;
 
  private:

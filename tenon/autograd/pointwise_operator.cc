@@ -21,7 +21,7 @@ struct detail::PointwiseOperator {
   autograd::CallShape shape;  ///< The tensors, then the numbers.
   std::string node_name;
   /// What its history needs, worked out when it is first recorded: derivatives of derivatives cost nothing
-  /// where nobody asks for them.
+  /// unless a program asks for them.
   std::once_flag once;
   std::vector<autograd::ArgumentUse> uses;
   autograd::DerivativeInfo history;
@@ -73,7 +73,7 @@ void work_out_history(PointwiseOperator& op) {
         if (from == PointwiseDerivative::kResult) use.saves_results = 1;
       }
     } catch (const Error& e) {
-      // It has more operands than a kernel takes: an error for whoever asks for this derivative.
+      // It has more operands than a kernel takes: an error for a program that asks for this derivative.
       if (e.kind() != ErrorKind::NotImplemented) throw;
     }
     op.uses.push_back(use);
@@ -194,7 +194,7 @@ std::string schema_text(std::string_view name, const std::string& overload, cons
   return fmt::format("{}.{}({}) -> Tensor", name, overload, arguments);
 }
 
-/// Declares the operator `name`.`overload`, and registers its kernels. Where somebody has declared that name,
+/// Declares the operator `name`.`overload`, and registers its kernels. Where that name is declared already,
 /// the next free one.
 PointwiseOperator& declare(const PointwiseInfo& info, const std::string& name, std::string overload) {
   Dispatcher& dispatcher = Dispatcher::singleton();

@@ -1,5 +1,5 @@
 // SavedTensor: a tensor that a node keeps for backward. It notices if the tensor was changed since. Used by
-// nodes. Knows nothing of operators; its owner passes the names that error messages show.
+// nodes. Independent of operators; its owner passes the names that error messages show.
 #pragma once
 
 #include "tenon/autograd/node.h"

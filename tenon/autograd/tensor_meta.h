@@ -1,6 +1,6 @@
 // TensorMeta: shape, dtype and device of a tensor whose elements are not kept, and the stream that it was
 // computed in. Used by nodes, to check the shape of gradients, by the engine, and by derivative formulas.
-// Knows nothing of graphs.
+// Independent of graphs.
 #pragma once
 
 #include "tenon/core/tensor.h"

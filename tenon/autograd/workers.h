@@ -1,6 +1,6 @@
 // Workers: the threads that run nodes of devices. A device has one, which is started when it is first needed;
 // while that is busy with one pass, another pass gets another. They stay until the process ends. Used by
-// DevicePass. Knows nothing of graphs.
+// DevicePass. Independent of graphs.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Allocator: where the bytes of a storage come from; one for each device.
-// Used by Storage and by devices. Knows nothing of shapes and dtypes.
+// Used by Storage and by devices. Independent of shapes and dtypes.
 #pragma once
 
 #include <atomic>

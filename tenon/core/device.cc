@@ -24,7 +24,7 @@ struct Spelling {
 
 /// What the number of a backend is.
 enum class PlaceState : uint8_t {
-  Vacant,    ///< Nobody's: never used, or given back.
+  Vacant,    ///< Free: never used, or given back.
   Named,     ///< Of a name that PyTorch has too (kForeignDevices): no kernels, no device.
   Reserved,  ///< Known by name: kernels may be registered before their device.
   Filled,    ///< A device's that came to a reserved place.
@@ -57,7 +57,7 @@ struct BackendTable {
     spellings[backend].store(new Spelling{std::string(name), std::string(key), std::move(former), before},
                              std::memory_order_release);
   }
-  /// Empty for a number that nobody has.
+  /// Empty for a free number.
   const Spelling& spelling(Backend backend) const noexcept {
     static const Spelling& none = *new Spelling;
     const Spelling* known = spellings[backend].load(std::memory_order_acquire);
@@ -122,7 +122,7 @@ void check_key(const char* function, std::string_view name, std::string_view key
   }
 }
 
-/// A place that nobody has: the one that was given back by the last of this name, else one that was never
+/// A free place: the one that was given back by the last of this name, else one that was never
 /// used, so that what is left of one device is not taken for another, else any that was given back;
 /// kMetaBackend if there is none. The caller holds the mutex.
 Backend vacant_place(const BackendTable& t, std::string_view name) {

@@ -1,4 +1,4 @@
-// Device: a backend and an index on it, and the table of backend names. Used by every room. Knows nothing of
+// Device: a backend and an index on it, and the table of backend names. Used by every room. Independent of
 // what a device can do, which is up to its allocator and kernels.
 #pragma once
 
@@ -50,14 +50,14 @@ Backend register_backend(std::string_view name, std::string_view key);
 /// `owner`, a file or a library, is named in error messages. Also throws Error{Device}, naming the owner, if
 /// a device of that name is registered already; cpu and meta are built in.
 Backend register_device(std::string_view name, std::string_view key, std::string_view owner);
-/// The backend that the key PrivateUse1 stands for: that of the first device that was registered, whatever
+/// The backend of the key PrivateUse1: that of the first device that was registered, whatever
 /// else was registered before it. Until then it is a place of its own, called privateuseone, which that
 /// device adopts.
 Backend private_use_backend();
-/// The same, where somebody asked for it or a device was registered.
+/// The same, if a program asked for it or registered a device.
 std::optional<Backend> find_private_use_backend() noexcept;
 /// Takes a device's registration back: a place that it made is free again, and one that kernels had reserved
-/// stays reserved. With `reserved`, its own stays too, under its name: somebody else's kernels are there.
+/// stays reserved. With `reserved`, its own stays too, under its name: kernels of other libraries are there.
 void release_device(Backend backend, bool reserved = false) noexcept;
 std::optional<Backend> find_backend(std::string_view name) noexcept;
 /// The backend whose dispatch keys are spelled with `key`.

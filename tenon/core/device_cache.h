@@ -1,6 +1,6 @@
 // DeviceCache: the memory that the caching allocator holds of one device. It takes segments from the device,
 // cuts them into blocks, and keeps freed blocks for later requests. Used by CachingAllocator, which has one
-// for each device. Knows nothing of tensors.
+// for each device. Independent of tensors.
 //
 // Pools. A free block serves requests of its own stream only: that stream runs in order, so what it does next
 // comes after what it did with the block before. Requests of up to 1 MiB have a pool of their own, so that
@@ -12,7 +12,7 @@
 // Streams. A block that other streams use is freed when an event on each of them has passed. Its own stream
 // needs none, until memory goes back to the device: then the host waits for the streams of that memory.
 // Locks. `mutex_` protects everything and is never held while the host waits or takes and returns segments.
-// `slow_mutex_` is taken before it, by whoever does that, one thread at a time: others that find no block
+// A thread that does either takes `slow_mutex_` before it, one thread at a time: others that find no block
 // must see what the first has gained.
 #pragma once
 
@@ -94,7 +94,7 @@ class BasicDeviceCache {
  public:
   /// Throws Error{Device} if the granularities of `memory` are not as DeviceMemory demands.
   BasicDeviceCache(std::string name, Device device, DeviceMemory& memory, const CacheOptions& options = {});
-  /// Returns what is free; blocks in use are leaked, because somebody still has their address.
+  /// Returns what is free; blocks in use are leaked, because their addresses are still in use.
   ~BasicDeviceCache();
   BasicDeviceCache(const BasicDeviceCache&) = delete;
   BasicDeviceCache& operator=(const BasicDeviceCache&) = delete;
@@ -108,8 +108,8 @@ class BasicDeviceCache {
   size_t empty();
 
   /// Creates a private pool. While a capture with it goes on, allocations for `stream` come from it, nothing
-  /// is returned to the device, and no event is recorded or waited for. Its memory is kept, and given to
-  /// nobody else, until it is released: a captured graph uses the same addresses each time it runs.
+  /// is returned to the device, and no event is recorded or waited for. Its memory is kept for it
+  /// alone until it is released: a captured graph uses the same addresses each time it runs.
   uint64_t create_pool();
   void release_pool(uint64_t pool) noexcept;
   void begin_capture(uint64_t pool, Stream stream);

@@ -159,7 +159,7 @@ void BasicDeviceCache<Faults>::release_pool(uint64_t pool) noexcept {
 
 template <class Faults>
 void BasicDeviceCache<Faults>::begin_capture(uint64_t pool, Stream stream) {
-  const std::lock_guard slow(slow_mutex_);  // whoever waits or returns memory has done so
+  const std::lock_guard slow(slow_mutex_);  // other threads have finished waiting and returning memory
   const Lock lock(mutex_);
   TENON_CHECK(std::find(private_pools_.begin(), private_pools_.end(), pool) != private_pools_.end(), Value,
               fmt::format("begin_capture: {} has no private pool {}", name_, pool));

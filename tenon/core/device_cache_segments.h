@@ -126,8 +126,8 @@ bool BasicDeviceCache<Faults>::reserve_range(CachePool& pool) {
   return true;
 }
 
-/// Maps memory into a hole of the pool's range, together with what is free beside it. `exhausted`: no hole is
-/// large enough.
+/// Maps memory into a hole of the pool's range, together with the free memory next to it. `exhausted`: no
+/// hole is large enough.
 template <class Faults>
 MemoryBlock* BasicDeviceCache<Faults>::map_more(CachePool& pool, size_t want, size_t size, bool& exhausted) {
   store_.reserve(3);

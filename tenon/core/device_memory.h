@@ -1,5 +1,5 @@
 // DeviceMemory: the raw memory of a backend's devices, which a device implements so that CachingAllocator can
-// serve its tensors from it. Used by CachingAllocator alone; devices derive from it. Knows nothing of caches;
+// serve its tensors from it. Used by CachingAllocator alone; devices derive from it. Independent of caches;
 // streams and events are a DeviceRuntime's.
 #pragma once
 
@@ -31,7 +31,7 @@ class DeviceMemory {
   /// Copies between two blocks of the stream's device, as work of the stream.
   virtual void copy(Address to, Address from, size_t nbytes, Stream stream) = 0;
 
-  /// How much memory a device has, and how much of it nobody holds; 0 where that is not known.
+  /// How much memory a device has, and how much of it is free; 0 where that is not known.
   struct Info {
     uint64_t total = 0, free = 0;
   };
@@ -42,12 +42,12 @@ class DeviceMemory {
   virtual size_t map_granularity() const noexcept { return 0; }
   /// Reserves a range of addresses without memory; 0 when there is none.
   virtual Address reserve(Device device, size_t nbytes) { return 0; }
-  /// Puts memory behind part of a reserved range; false says that none is left, and then none was put there.
+  /// Maps memory into part of a reserved range; false: none is left, and nothing was mapped.
   /// Each multiple of the granularity can be unmapped apart from the rest.
   virtual bool map(Device device, Address address, size_t nbytes) { return false; }
   /// Takes away memory that `map` put there, in one call or in several, and that no queue uses any more.
   virtual void unmap(Device device, Address address, size_t nbytes) noexcept {}
-  /// Gives up a reserved range of which nothing is mapped.
+  /// Gives up a reserved range without mapped memory.
   virtual void unreserve(Device device, Address address, size_t nbytes) noexcept {}
 
   /// Writes `byte` everywhere, as work of the stream; false where the device cannot. See TENON_MEMORY_FILL.

@@ -1,6 +1,6 @@
 // DeviceRuntime: the interface that a device implements to have streams, events and copies of bytes. Used by
-// core/stream and by copies between devices; devices derive from it. Knows nothing of where memory comes from
-// (Allocator) or of kernels (stubs).
+// core/stream and by copies between devices; devices derive from it. Independent of the source of memory
+// (Allocator) and of kernels (stubs).
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// DType: the type of one element of a tensor, and how dtypes promote. Used by every room. Knows nothing of
+// DType: the type of one element of a tensor, and how dtypes promote. Used by every room. Independent of
 // tensors; the C++ types of elements are in half.h. A dtype is one row of kDTypeInfos. Whatever depends on
 // the dtype reads that row and never compares codes.
 #pragma once
@@ -131,7 +131,7 @@ constexpr std::array<DTypeInfo, kNumDTypes + 1> make_dtype_infos() {
        nullptr,
        D::Float8E5M2,
        23},
-      // Stands for every code without a row.
+      // For every code without a row.
       {DType{255}, "unknown dtype", "", 0, C::Unknown, false, 0, DType{255}, {}, nullptr, D::None, -1},
   }};
 }

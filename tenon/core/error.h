@@ -1,5 +1,5 @@
 // Error: the one exception type of Tenon, and its kinds.
-// Used by every room and by callers. Knows nothing of tensors.
+// Used by every room and by callers. Independent of tensors.
 #pragma once
 
 #include "tenon/core/require_cxx20.h"
@@ -29,7 +29,7 @@ enum class ErrorKind : uint8_t {
 class Error : public std::runtime_error {
  public:
   /// `text` may begin with an operator's name and a colon ("zeros: ..."), or with the colon alone, which
-  /// stands for the operator that is being called (kThisCall). Otherwise the whole text is the message.
+  /// is replaced by the called operator's name (kThisCall). Otherwise the whole text is the message.
   Error(ErrorKind kind, const std::string& text);
 
   ErrorKind kind() const noexcept { return kind_; }
@@ -58,8 +58,8 @@ class FileError : public Error {
   explicit FileError(const std::string& text) : Error(ErrorKind::Device, text) {}
 };
 
-/// For a function that checks something on behalf of several operators and takes the operator's name: stands
-/// for whichever operator is being called.
+/// For a function that checks something on behalf of several operators and takes the operator's name:
+/// replaced by the name of the called operator.
 inline constexpr const char* kThisCall = "";
 
 /// Throws Error{kind, message}. Out of line, so that a check costs its caller one branch and one call.

@@ -14,7 +14,7 @@ constexpr bool is_float8(DType t) noexcept { return is_floating_point(t) && item
 
 namespace detail {
 
-/// Four bits of exponent, three of mantissa, no infinities (OCP's E4M3). A binary16 with the same bits behind
+/// Four bits of exponent, three of mantissa, no infinities (OCP's E4M3). A binary16 with the same bits after
 /// its sign has 2^-8 times the value.
 inline float float8_e4m3fn_to_float(uint8_t b) noexcept {
   const auto sign = static_cast<uint16_t>((b & 0x80u) << 8);

@@ -1,5 +1,5 @@
 // Generator: a seed and a position in the seed's Philox stream, from which random operators take ranges. Used
-// by random operators and by callers who want their own stream. Knows nothing of distributions.
+// by random operators and by callers who want their own stream. Independent of distributions.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // HostCache: keeps large blocks of host memory after use, in bins by size, for the whole process. Had they
 // been returned to the system, the next block would cost a page fault for each of its pages. Used by the host
-// allocator. Knows nothing of tensors, and counts only its own blocks.
+// allocator. Independent of tensors; counts only its own blocks.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace tenon {
 class HostCache {
  public:
   /// From this size on. Threads keep smaller blocks (medium_alloc.h); the C library, which maps large ones
-  /// separately, keeps none that lies at the end of its heap.
+  /// separately, keeps none at the end of its heap.
   static constexpr size_t kMinBlock = size_t{64} << 10;
   /// From this size on, blocks start on a huge page, and the system is asked for huge pages.
   static constexpr size_t kHugeBlock = size_t{4} << 20;
@@ -59,7 +59,7 @@ class HostCache {
   }
 
  private:
-  // Lies at the start of a kept block.
+  // At the start of a kept block.
   struct Kept;
   // Sizes up to 256 MiB have a bin each; the last one holds all that are larger.
   static constexpr size_t kBins = 98;

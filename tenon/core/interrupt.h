@@ -1,6 +1,6 @@
 // Interruption of long work: a request, made by a signal handler, and the question whether there is one,
-// asked between chunks of parallel_for, blocks of a product and nodes of a backward pass. What an interrupt
-// means is the program's to say, by a function that throws. Knows nothing of signals and of Python.
+// asked between chunks of parallel_for, blocks of a product and nodes of a backward pass. The program
+// decides what an interrupt means, by a function that throws. Independent of signals and of Python.
 #pragma once
 
 #include <atomic>

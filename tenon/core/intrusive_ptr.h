@@ -1,5 +1,5 @@
 // RefCounted and IntrusivePtr: shared ownership with the count inside the object.
-// Used by storages, tensors, generators and graph nodes. Knows nothing of them.
+// Used by storages, tensors, generators and graph nodes. Includes none of them.
 #pragma once
 
 #include <atomic>
@@ -52,7 +52,7 @@ class RefCounted {
   }
 
   /// True when the caller held the last reference and must destroy the object. A sole owner needs no atomic
-  /// read-modify-write: nobody else can add a reference to an object that only the caller can reach.
+  /// read-modify-write: no other thread can add a reference to an object that only the caller can reach.
   bool release() const noexcept {
     const uint32_t count = count_.load(std::memory_order_acquire);
     if (count == 1) return true;
@@ -92,7 +92,7 @@ class IntrusivePtr {
     p.object_ = object;
     return p;
   }
-  /// Adds a reference to an object that somebody else keeps alive.
+  /// Adds a reference to an object that another reference keeps alive.
   static IntrusivePtr share(T* object) noexcept {
     if (object) object->retain();
     return adopt(object);

@@ -1,5 +1,5 @@
 // DispatchKeySet: which functionalities and backends take part in a call, in one 64-bit word. Used by
-// tensors, each of which carries one, and by the dispatcher. Knows nothing of operators; dispatch/key.h has
+// tensors, each of which carries one, and by the dispatcher. Independent of operators; dispatch/key.h has
 // the names of keys that users see.
 #pragma once
 
@@ -39,7 +39,7 @@ constexpr bool is_per_backend(Functionality f) noexcept {
   return f <= Functionality::Sparse || f == Functionality::Autograd;
 }
 
-/// The number of a backend, of which there may be 32: cpu is the lowest, meta the highest, others follow in
+/// The number of a backend; there are at most 32: cpu is the lowest, meta the highest, others follow in
 /// the order in which they are registered. Bits 0 to 31 of a key set.
 using Backend = uint8_t;
 inline constexpr Backend kCpuBackend = 0;

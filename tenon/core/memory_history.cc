@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMostFrames = 48;
 
-/// Whether an address lies in the object that has this code: the library, or a program that is linked with it
+/// Whether an address is in the object that has this code: the library, or a program that is linked with it
 /// statically, whose own frames are then kept.
 bool is_own(const void* address) noexcept {
   static const void* const base = [] {

@@ -1,6 +1,6 @@
 // MemoryHistory: the latest events of an allocator with the lines of the program that caused them, and the
 // line that made each block in use. Off until it is asked for. Used by DeviceCache, which shows it in its
-// snapshot and when memory runs out. Knows nothing of how blocks are found.
+// snapshot and when memory runs out. Independent of the search for blocks.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 namespace tenon {
 
 /// Where an allocation came from: the line of a language binding, if its program runs on the thread, then the
-/// callers in C++, innermost first, of which those inside the library are left out.
+/// callers in C++, innermost first, without those inside the library.
 struct MemoryStack {
   std::vector<SourceMark> marks;
 

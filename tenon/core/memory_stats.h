@@ -36,7 +36,7 @@ struct MemoryStats {
   PooledStat segment;
   PooledStat reserved_bytes;  ///< Of the system or the device, rounding included.
   PooledStat
-      inactive_split;  ///< Free blocks beside others, which cannot go back to the device by themselves.
+      inactive_split;  ///< Free blocks next to others, which cannot go back to the device by themselves.
   PooledStat inactive_split_bytes;
   PooledStat requested_bytes;        ///< What was asked for, of blocks in use.
   MemoryStat oversize_allocations;   ///< Of at least `max_split_size` bytes.
@@ -51,7 +51,7 @@ struct MemoryStats {
   int64_t largest_free_block = 0;    ///< In bytes.
   double fragmentation_peak = 0;     ///< Of the moments when memory was taken from the device.
 
-  /// The part of the free bytes that lies outside of the largest free block; 0 when nothing is free.
+  /// The part of the free bytes outside of the largest free block; 0 when nothing is free.
   double fragmentation() const noexcept {
     return free_bytes > 0 ? 1 - static_cast<double>(largest_free_block) / static_cast<double>(free_bytes) : 0;
   }

@@ -1,5 +1,5 @@
-// What core knows of recorded programs: that they compute the bytes of storages later, and must hear of
-// whoever reads, writes or switches something before. Used by storages and by tenon/record, which implements
+// What core knows of recorded programs: they compute the bytes of storages later, and core notifies them
+// before a read, a write or a switch of a setting. Used by storages and by tenon/record, which implements
 // both.
 #pragma once
 
@@ -30,7 +30,7 @@ struct RecordingHooks {
   void (*before_access)(StorageImpl& storage);
   /// An operator is about to write a recorded storage.
   void (*before_write)(StorageImpl& storage);
-  /// What decides about results beside the arguments is about to change: the default dtype, strict mode, a
+  /// A setting that affects results is about to change: the default dtype, strict mode, a
   /// registration. Throws nothing.
   void (*before_switch)();
 };

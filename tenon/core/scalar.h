@@ -1,5 +1,5 @@
-// Scalar: a number of any category, as operators take it beside tensors. Used by operator signatures. Knows
-// nothing of tensors.
+// Scalar: a number of any category, as operators take it along with tensors. Used by operator signatures.
+// Independent of tensors.
 #pragma once
 
 #include <complex>

@@ -1,5 +1,5 @@
 // Small blocks of memory from per-thread free lists: a few nanoseconds where malloc takes tens.
-// Used for tensors, storages, small data and graph nodes. Knows nothing of what is put into a block. Builds
+// Used for tensors, storages, small data and graph nodes. Independent of the blocks' contents. Builds
 // for a sanitizer (TENON_EXACT_ALLOCATIONS) take every block from the system at its exact size and never
 // reuse one, so that nothing hides an overflow or a use after free.
 #pragma once

@@ -143,7 +143,8 @@ void StorageImpl::set_failed(std::exception_ptr error) {
       try {
         std::rethrow_exception(*static_cast<std::exception_ptr*>(storage.context_));
       } catch (const Error& e) {
-        // Whoever catches it may add to it: that is the caller's then, not what the next one gets.
+        // A caller that catches it may add to it: it throws a copy, so that the next caller gets the
+        // original.
         if (typeid(e) == typeid(Error)) throw Error(e);
         throw;
       }

@@ -1,5 +1,5 @@
-// Storage: the bytes behind tensors, shared and reference-counted. Used by TensorImpl, allocators and data
-// exchange. Knows nothing of shapes, dtypes or operators.
+// Storage: the bytes of tensors, shared and reference-counted. Used by TensorImpl, allocators and data
+// exchange. Independent of shapes, dtypes and operators.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ class StorageImpl final : public RefCounted {
     if (watched_.load(std::memory_order_relaxed)) [[unlikely]]
       note_change();
   }
-  /// Of a result whose operator has written it while it made it: nobody has seen another version.
+  /// For a result that its operator has just written: no one has seen an earlier version.
   void forget_versions() noexcept { version_.store(0, std::memory_order_relaxed); }
   /// From now on, each write records the line that made it.
   void watch() noexcept { watched_.store(true, std::memory_order_relaxed); }
@@ -47,7 +47,7 @@ class StorageImpl final : public RefCounted {
   SourceMark changed_at() const noexcept {
     return {change_place_.load(std::memory_order_relaxed), change_detail_.load(std::memory_order_relaxed)};
   }
-  /// Memory of ours that nobody else was given (LentStorage).
+  /// Memory of ours that is not lent (LentStorage).
   bool resizable() const noexcept { return allocator_ && loans_.load(std::memory_order_acquire) == 0; }
   bool read_only() const noexcept { return read_only_; }
   void set_read_only(bool on) noexcept { read_only_ = on; }
@@ -59,8 +59,7 @@ class StorageImpl final : public RefCounted {
   /// Whether the bytes are still to be computed, all or some of them.
   bool is_pending() const noexcept { return (recorded_.load(std::memory_order_acquire) & kPending) != 0; }
   PendingWork* work() const noexcept { return work_.load(std::memory_order_acquire); }
-  /// A recorder holds one reference more, or has given it back: such references are nobody's but its own, and
-  /// do not count as uses.
+  /// A recorder holds one reference more, or has given it back: its references do not count as uses.
   void add_recorder() noexcept { recorded_.fetch_add(kRecorder, std::memory_order_acq_rel); }
   void remove_recorder() noexcept { recorded_.fetch_sub(kRecorder, std::memory_order_acq_rel); }
   /// References that are not recorders'.
@@ -77,9 +76,9 @@ class StorageImpl final : public RefCounted {
   void set_failed(std::exception_ptr error);
   /// The address as it is: null for large bytes that are still to be computed.
   Address address_now() const noexcept { return address_; }
-  /// Foreign memory is at another address from now on; nobody reads the old one any more.
+  /// Foreign memory is at another address from now on; the old one is not read again.
   void rebind(Address address) noexcept { address_ = address; }
-  /// The bytes of `from`, which nobody else uses: its block if that can change hands, else a copy.
+  /// The bytes of `from`, which has no other user: its block if that can change hands, else a copy.
   void take_bytes(StorageImpl& from);
 
   static void destroy(StorageImpl* storage) noexcept;
@@ -131,7 +130,7 @@ class Storage {
   /// Allocates uninitialised bytes of pinned host memory, from and to which devices copy without a wait.
   /// Throws Error{Runtime} if no loaded device has such memory.
   static Storage allocate_pinned(size_t nbytes);
-  /// Wraps memory that somebody else owns; `deleter(context)` runs when the last reference goes.
+  /// Wraps memory with another owner; `deleter(context)` runs when the last reference goes.
   static Storage from_foreign(Address address, size_t nbytes, Device device, StorageImpl::Deleter deleter,
                               void* context);
 
@@ -161,7 +160,7 @@ class Storage {
   IntrusivePtr<StorageImpl> impl_;
 };
 
-/// A storage whose address somebody outside was given (NumPy, DLPack): while this lives, the memory is
+/// A storage whose address another library has (NumPy, DLPack): while this lives, the memory is
 /// neither freed nor moved, whatever becomes of the tensors that showed it.
 class LentStorage {
  public:

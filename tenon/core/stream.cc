@@ -35,8 +35,8 @@ struct Current {
 };
 thread_local constinit Current t_current TENON_FAST_TLS;
 
-/// The thread's list of streams, which goes when the thread ends. Whoever sets a stream after that (in the
-/// destructor of another thread-local) makes a list that nobody frees.
+/// The thread's list of streams, which goes when the thread ends. Code that sets a stream after that (in the
+/// destructor of another thread-local) makes a list that is never freed.
 std::vector<CurrentStream>& thread_streams() {
   static thread_local const struct Owner {
     Owner() { t_current.streams = new std::vector<CurrentStream>; }
@@ -55,7 +55,7 @@ constexpr size_t kPoolSize = 32;
 struct AllStreams {
   struct Entry {
     Stream stream;
-    uint64_t released = 0;  // the how manieth release it was; 0: somebody has it
+    uint64_t released = 0;  // the number of its release; 0: in use
   };
   /// The stream of a device that was released first, if it has as many as it should.
   Entry* reusable(Device device) noexcept {
@@ -216,7 +216,7 @@ Stream Stream::create(Device device) {
   DeviceRuntime& runtime = runtime_of(device, "Stream");
   device = resolved(device);
   check_device_index(device, "Stream");
-  // Whoever unloads the device counts its streams, and must not come between.
+  // A thread that unloads the device counts its streams, and must not come between.
   AllStreams& all = all_streams();
   const std::lock_guard lock(all.mutex);
   if (AllStreams::Entry* entry = all.reusable(device)) {

@@ -1,6 +1,6 @@
 // Stream: a queue of work on a device. Event: a point in such a queue. Also the thread's current device and
 // stream, and guards that set them for a scope. Used by allocators, by kernels and copies of devices, and by
-// callers that overlap work. Knows nothing of how a device runs its queues; that is up to its DeviceRuntime.
+// callers that overlap work. Independent of how a device runs its queues; its DeviceRuntime decides that.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ struct Stream {
   /// device without streams.
   static Stream create(Device device);
   /// Says that the caller of `create` will queue no work here any more, so that the device may be unloaded
-  /// (plugin/load.h), or the stream be somebody else's. What was queued still runs, and memory may still
-  /// belong to the stream. Does nothing for the default stream.
+  /// (plugin/load.h), or the stream be reused by another caller. What was queued still runs, and memory may
+  /// still belong to the stream. Does nothing for the default stream.
   void release() const noexcept;
 
   /// Blocks until all work that was queued has run.

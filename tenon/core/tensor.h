@@ -1,6 +1,6 @@
 // Tensor: the handle that users, operators and kernels pass around; one pointer to a TensorImpl. Used
 // everywhere. Its operator methods are generated from the YAML files of tenon/ops; its autograd methods are
-// defined in tenon/autograd. Knows nothing of what either does.
+// defined in tenon/autograd. Independent of both.
 #pragma once
 
 #include "tenon/core/require_cxx20.h"
@@ -71,7 +71,7 @@ namespace detail {
 
 class Tensor {
  public:
-  /// An undefined tensor, which stands for "no tensor".
+  /// An undefined tensor: "no tensor".
   Tensor() = default;
   explicit Tensor(IntrusivePtr<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
 
@@ -185,7 +185,7 @@ class Tensor {
 inline HeaderRef::HeaderRef(const Tensor& tensor) noexcept : header_(tensor.impl()) {}
 
 /// A borrowed list of tensors, made from a braced list, one tensor, std::vector or std::span. An undefined
-/// tensor in it stands for None. It owns nothing: use it for arguments only.
+/// tensor in it is None. It owns nothing: use it for arguments only.
 class TensorList : public std::span<const Tensor> {
  public:
   constexpr TensorList() noexcept = default;

@@ -24,7 +24,7 @@ void TensorHeader::replace_geometry(IntArrayRef sizes, IntArrayRef strides) {
   reserve_dims(sizes.size());
   int64_t* size = dims();
   int64_t* stride = size + capacity();
-  // Upwards, because they may stand further on in these very lists.
+  // Upwards, because the sources may be later elements of these very lists.
   for (size_t d = 0; d < sizes.size(); ++d) {
     size[d] = sizes[d];
     stride[d] = strides[d];

@@ -1,5 +1,5 @@
 // TensorHeader: what is known of a tensor before it has bytes: sizes, strides, dtype, device, layout, keys.
-// TensorImpl adds a storage and an offset; shape functions read headers alone. Knows nothing of storages.
+// TensorImpl adds a storage and an offset; shape functions read headers alone. Independent of storages.
 #pragma once
 
 #include <algorithm>

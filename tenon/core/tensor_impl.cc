@@ -135,7 +135,7 @@ Dims contiguous_strides(IntArrayRef sizes) {
   int64_t next = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = next;
-    // Unsigned: a dimension of no elements may stand beside sizes whose product no number holds.
+    // Unsigned: a dimension of no elements may come with sizes whose product overflows int64.
     next = static_cast<int64_t>(static_cast<uint64_t>(next) *
                                 static_cast<uint64_t>(std::max<int64_t>(sizes[d], 1)));
   }

@@ -1,5 +1,5 @@
 // TensorImpl: the implementation of a tensor: a header (sizes, strides, dtype, device, keys) over a shared
-// storage, from an offset on. Used by Tensor, kernels and data exchange. Knows nothing of operators, nor of
+// storage, from an offset on. Used by Tensor, kernels and data exchange. Independent of operators and of
 // how autograd works.
 #pragma once
 
@@ -21,7 +21,7 @@ struct AutogradMetaBase {
   virtual void header_changed(const TensorImpl& tensor) = 0;
 };
 
-/// What a layout other than strided keeps beside the storage, such as indices and values, or a vendor's
+/// What a layout other than strided keeps besides the storage, such as indices and values, or a vendor's
 /// descriptor. Aliases of the tensor share it.
 struct LayoutExtra : RefCounted {
   virtual ~LayoutExtra() = default;
@@ -34,7 +34,7 @@ struct BindingSlot {
   void (*on_destroy)(void* object) noexcept = nullptr;
 };
 
-// The header first: the count and `identity_` share a word behind it.
+// The header first: the count and `identity_` share a word after it.
 class TensorImpl final : public TensorHeader, public RefCounted {
  public:
   /// Makes a tensor over `storage`, contiguous unless strides are given, with the keys of dense elements on

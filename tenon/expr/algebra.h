@@ -10,7 +10,7 @@ namespace tenon::expr {
 /// it.
 NodeId simplified(Builder& g, NodeId id, std::span<const NodeId> args);
 
-/// a + b; kNoNode stands for zero, which is not added.
+/// a + b; kNoNode is zero, which is not added.
 NodeId add_terms(Builder& g, NodeId a, NodeId b);
 /// factor * slope, multiplied into the branches of `where` in either and the numerators of divisions, so that
 /// a branch not taken contributes exactly nothing.

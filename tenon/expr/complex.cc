@@ -147,7 +147,7 @@ class Splitter {
     return {g_.call(name, std::span<const NodeId>(real, n.arity))};
   }
 
-  // The definition's text over operands that stand for `args`.
+  // The definition's text with `args` as its operands.
   ComplexParts define(std::string_view name, const ComplexParts* args, int arity) {
     const std::string_view text = complex_definition(name);
     if (text.empty()) refuse(name);

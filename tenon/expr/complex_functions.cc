@@ -195,7 +195,7 @@ constexpr std::string_view kSgn = R"(
   complex(where(m == 0, 0, a / r), where(m == 0, 0, b / r)))";
 
 // The small powers that people write keep their digits. A negative real base has a complex logarithm; a part
-// that is zero takes no part in the product, so that an infinite one beside it does no harm.
+// that is zero takes no part in the product, so that an infinite other part does no harm.
 constexpr std::string_view kPow = R"(
   let l = log_of_base(x);
   let p = real(y);

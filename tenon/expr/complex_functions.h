@@ -7,7 +7,7 @@
 namespace tenon::expr {
 
 /// The definition of a function or op for complex operands `x` and `y`, over real(), imag(), complex() and
-/// real functions. The names `large`, `small`, `shrink`, `grow` and `log_grow` stand for numbers of the
+/// real functions. The names `large`, `small`, `shrink`, `grow` and `log_grow` are numbers of the
 /// compute type: above and below which squares may leave the finite and normal numbers, and powers of four
 /// that bring them back. Empty where there is none.
 std::string_view complex_definition(std::string_view name) noexcept;

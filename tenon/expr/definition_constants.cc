@@ -71,7 +71,7 @@ constexpr DefinitionConstant kConstants[] = {
     {"half_pi_low", real(-0x1.777a5cp-25), real(0x1.1a62633145c07p-54)},
     // Up to here sin and its kind reduce in vectors; no more than kPiReduceFrom of
     // tenon/expr/pi_reduce.h
-    // may lie below it.
+    // may be below it.
     {"circle_bound", real(20000.0), real(131072.0)},
     {"two_over_sqrt_pi", real(0x1.20dd76p+0), real(0x1.20dd750429b6dp+0)},
     {"two_over_sqrt_pi_low", real(-0x1.f7ac92p-25), real(0x1.1ae3a914fed8p-56)},

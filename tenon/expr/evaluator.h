@@ -13,7 +13,7 @@ namespace tenon::expr {
 /// be the same memory as inputs.
 void evaluate(const Expression& e, const void* const* inputs, const uint64_t* numbers, void* const* outputs);
 
-/// One row of `length` places of an expression over rows. Slots have `length` elements, one beside the other,
+/// One row of `length` places of an expression over rows. Slots have `length` consecutive elements,
 /// or one where they are the same along the row.
 void evaluate_row(const Expression& e, size_t length, const void* const* inputs, const uint64_t* numbers,
                   void* const* outputs);

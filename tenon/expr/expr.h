@@ -50,7 +50,7 @@ NodeId parse_rows(Builder& g, std::string_view text, std::span<const Symbol> sym
 /// What `derivative` may use.
 struct DerivativeOptions {
   NodeId grad = kNoNode;    ///< Multiplied in, where given.
-  NodeId result = kNoNode;  ///< Stands for the root's value, which rules such as exp's then reuse.
+  NodeId result = kNoNode;  ///< The root's value, which rules such as exp's then reuse.
 };
 
 /// The derivative of `root` by the symbol `wrt`, times `grad`; kNoNode if `root` does not depend on it.

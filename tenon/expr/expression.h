@@ -1,6 +1,6 @@
 // Expression: an immutable DAG of scalar maths over a loop, closed: it lists its inputs, numbers and outputs.
 // What printers, the interpreter, launches for devices and fused regions take. Holds no addresses, sizes,
-// strides, threads or names: one block of memory that lies as well in constant data, a file or a launch.
+// strides, threads or names: one block of memory, which may be in constant data, a file or a launch.
 //
 // The same nodes have three levels, each with more rules (spec.h): a written expression has the types of its
 // text, a typed one those of a call, and a primitive one no functions but operations alone.
@@ -22,7 +22,7 @@ enum class Level : uint8_t { Written, Typed, Primitive };
 /// 32 hexadecimal digits.
 std::string to_string(const Key& key);
 
-/// The head of the block; slots and nodes lie behind it. Made by Builder::finish, never copied.
+/// The head of the block; slots and nodes follow it. Made by Builder::finish, never copied.
 struct Expression {
   Key key;
   Level level = Level::Typed;

@@ -94,13 +94,13 @@ constexpr std::string_view kLogAddExp = R"(
   let rest = (m - (s - other)) + (l - other);
   where(abs(m) == inf, m, s + (rest + small)))";
 
-// log(1 + x + y) for x >= 0 and a y that is small beside it.
+// log(1 + x + y) for x >= 0 and a y that is much smaller.
 constexpr std::string_view kLog1pSum = R"(
   let w = 1 + x;
   let lost = where(x > 1, 1 - (w - x), x - (w - 1)) + y;
   log_sum(log_exponent(w), log_fraction(w), lost / w))";
 
-// asinh(a) = log1p(a + a^2 / (1 + sqrt(1 + a^2))), and log(2a) where 1 is nothing beside a^2. acosh likewise.
+// asinh(a) = log1p(a + a^2 / (1 + sqrt(1 + a^2))), and log(2a) where a^2 + 1 rounds to a^2. acosh likewise.
 constexpr std::string_view kAsinh = R"(
   let a = abs(x);
   let far = a > 0x1p28;

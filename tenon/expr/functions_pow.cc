@@ -45,8 +45,8 @@ constexpr std::string_view kPow = R"(
   where(x == 1, 1, defined))";
 
 // Exponents whose powers are few operations, so that a number and a tensor of it give the same bits, and 0
-// and the infinities. All of them lie a power of two, nothing or infinity from 1; most others do not, and one
-// test of the bits that they lack spares those the comparisons. The general power stands outside of the
+// and the infinities. Their distance from 1 is a power of two, zero or infinity; most others' is not, and one
+// test of the bits that they lack spares those the comparisons. The general power is outside of the
 // choice, where its constants stay in registers.
 constexpr std::string_view kPowAny = R"(
   let general = pow_general(x, y);

@@ -11,8 +11,8 @@ namespace tenon::expr {
 
 /// What a call brings. Empty lists: every operand and result is of the compute type.
 struct CallTypes {
-  Type compute = Type::F32;  ///< What `same` is.
-  Type wide = Type::Open;    ///< What `wide` is; Open: float64 beside floats, int64 beside integers.
+  Type compute = Type::F32;             ///< What `same` is.
+  Type wide = Type::Open;               ///< What `wide` is; Open: float64 with floats, int64 with integers.
   std::span<const DType> inputs = {};   ///< As stored; complex ones become two slots.
   std::span<const DType> results = {};  ///< What each result is rounded to.
   std::span<const DType> outs = {};     ///< What it is stored as, where that is another dtype.
@@ -38,7 +38,7 @@ ExpressionPtr instantiate(const Expression& written, const CallTypes& types);
 /// The typed expression of a call whose operands and result are all of one half type, as they are stored.
 ExpressionPtr instantiate_stored(const Expression& written, DType half);
 
-/// What a written expression asks of a call beside the compute type.
+/// What a written expression asks of a call besides the compute type.
 struct Asks {
   bool dtypes = false;         ///< stored(x), wide(x): its instances differ by dtypes.
   bool typed_numbers = false;  ///< float64(p): a number has a slot in a type of its own.

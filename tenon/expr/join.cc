@@ -26,7 +26,7 @@ class SlotOrder {
   template <class SlotOf, class NameOf>
   uint64_t place(uint64_t leaf, const SlotOf& slot_of, const NameOf& name_of) {
     if (place_[leaf] != kNone) return place_[leaf];
-    // Parts were made one behind the other.
+    // Parts were made one after the other.
     const Part part = slot_of(leaf).part;
     const uint64_t first = part == Part::Im ? leaf - 1 : leaf;
     const auto operand = static_cast<uint16_t>(names.size());
@@ -107,7 +107,7 @@ void Joiner::add(const Expression& e, std::span<const JoinInput> inputs, std::sp
   TENON_CHECK(
       inputs.size() == e.num_inputs && numbers.size() == e.num_numbers && outputs.size() == e.num_outputs,
       Internal, "join: a name for each slot was expected");
-  // Both parts of a complex operand become leaves, one behind the other, even where one is not used.
+  // Both parts of a complex operand become leaves, one after the other, even where one is not used.
   std::vector<NodeId> loads(e.num_inputs), given(e.num_numbers);
   for (size_t i = 0; i < e.num_inputs; ++i) loads[i] = input(e.inputs()[i], inputs[i]);
   for (size_t i = 0; i < e.num_numbers; ++i) given[i] = number(e.numbers()[i], numbers[i]);

@@ -46,14 +46,14 @@ class Joiner {
   void add(const Expression& e, std::span<const JoinInput> inputs, std::span<const uint32_t> numbers,
            std::span<const ValueName> outputs);
 
-  /// The joined expression, in canonical form, that stores the listed values, of which each was stored by an
-  /// added expression. What leads to none of them is dropped. Throws Error{Value} where it breaks a rule of
+  /// The joined expression, in canonical form, that stores the listed values, each of them stored by an
+  /// added expression. Dead values are dropped. Throws Error{Value} where it breaks a rule of
   /// spec.h: in practice L14, too many slots or nodes.
   Joined finish(std::span<const ValueName> wanted);
 
  private:
   using Key = std::pair<ValueName, Part>;
-  /// What stands for one part of a value, or for one number, in the builder.
+  /// The slot and node of one part of a value, or of one number, in the builder.
   struct Source {
     Slot slot;
     uint32_t name;

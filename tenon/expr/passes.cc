@@ -87,7 +87,7 @@ class Analysis {
   bool stores(uint32_t pass) const { return pass == (stores_at_once ? 1 : levels + 1); }
 
   const Expression& e;
-  std::vector<uint32_t> level;  // how many reducers lie below it
+  std::vector<uint32_t> level;  // how many reducers are below it
   uint32_t levels = 0;
   std::vector<NodeId> reducers;
   std::vector<uint32_t> cost;
@@ -98,7 +98,7 @@ class Analysis {
 
  private:
   // Whether the elements that are stored need no reducer, and what is reduced is computed too: an operand
-  // that is reduced as it lies may be stored over.
+  // that is reduced unchanged may be stored over.
   bool all_in_one_pass() const {
     if (levels != 1) return false;
     for (const NodeId r : reducers) {
@@ -247,7 +247,7 @@ class Cutter {
     return !a_.along(id) && !a_.uniform(id) && a_.used_along[id] && e_[id].op != Op::Reduce;
   }
 
-  // Where a reducer finds its operand; computed for it where it lies nowhere.
+  // Where a reducer finds its operand; computed for it where it is not stored.
   RowPlace source(Flat& f, NodeId id, size_t output) {
     const Node& n = e_[id];
     const bool loaded = n.op == Op::Load && n.type != Type::Mask && a_.along(id);

@@ -37,7 +37,7 @@ struct RowStep {
   std::vector<RowPlace> inputs, numbers, outputs;
 };
 
-/// One reducer of a pass: `from` is an operand or a kept value that is reduced as it lies, or Reducer: what
+/// One reducer of a pass: `from` is an operand or a kept value that is reduced unchanged, or Reducer: what
 /// the pass computes for it. Truth is reduced as the numbers 1 and 0: any is their largest, all the smallest.
 struct RowReducer {
   ReduceKind kind = ReduceKind::Sum;

@@ -76,7 +76,7 @@ Reduced reduce(double x) {
     p1 = ~p1 + (p0 == 0);
     p2 = ((uint64_t{1} << 62) - 1 - p2) + (p0 == 0 && p1 == 0);
   }
-  // Normalise to 128 bits behind the leading one, then to three doubles without loss.
+  // Normalise to 128 bits after the leading one, then to three doubles without loss.
   int shift = 0;
   while (p2 >> 62 == 0 && shift < 128) {
     const int step = p2 == 0 ? 62 : std::countl_zero(p2) - 1;

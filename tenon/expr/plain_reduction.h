@@ -1,4 +1,4 @@
-// plain_reduction: recognises a row expression that reduces one operand as it lies (`sum(self)`,
+// plain_reduction: recognises a row expression that reduces one operand unchanged (`sum(self)`,
 // `mean(self)`, `any(self)`), for which passes over blocks would be a detour. Used by what runs rows.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace tenon::expr {
 
-/// One operand reduced as it lies, and nothing else done with its elements: who runs it may walk the
-/// operand's memory in any way that has the reducer's bits.
+/// One operand reduced unchanged: an implementation may walk the
+/// operand's memory in any order that gives the reducer's bits.
 struct PlainReduction {
   /// Of complex numbers Sum is that of both parts, and Prod the product itself. Any and All ask of numbers
   /// whether they are not zero: of complex ones, whether a part is not.

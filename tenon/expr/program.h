@@ -18,7 +18,7 @@ ExpressionPtr inline_calls(const Expression& typed);
 class DeviceProgram {
  public:
   /// Where bit i of `complex_results` is set and result i is real, it is stored as a complex number: there is
-  /// an output behind it, of zeros, for the imaginary part. `inputs` and `numbers` are names for the text,
+  /// an output after it, of zeros, for the imaginary part. `inputs` and `numbers` are names for the text,
   /// one for each slot; see to_string.
   explicit DeviceProgram(const Expression& typed, uint64_t complex_results = 0,
                          std::span<const std::string_view> inputs = {},

@@ -43,7 +43,7 @@ class Checker {
   [[noreturn]] void fail(int rule, const std::string& what) const {
     throw_error(ErrorKind::Value, fmt::format("expression: rule L{}: {}", rule, what));
   }
-  // The sentence is made for what fails alone: graphs that are read are checked while somebody waits.
+  // Only a failed rule makes its sentence: checking a graph that is read must be fast.
   template <class... A>
   void require(bool holds, int rule, fmt::format_string<A...> what, A&&... args) const {
     if (!holds) [[unlikely]]
@@ -67,7 +67,7 @@ class Checker {
     if (e_.num_outputs == 0) fail(1, "the expression has no output");
   }
 
-  // The rules of what is reserved, so that a mistake in it is told before its being reserved is.
+  // The rules of reserved nodes, so that a mistake in one is reported before its being reserved is.
   void rows_and_words() const {
     const Node& n = node();
     const auto operand = [&](int i) -> const Node* {
@@ -347,7 +347,7 @@ class Checker {
     if (n.rank() != s.rank) fail(10, fmt::format("output {} has another rank than its value", i));
   }
 
-  // L16: complex operands come as both parts, one behind the other.
+  // L16: complex operands come as both parts, one after the other.
   void pairs(std::span<const Slot> list, std::string_view what) const {
     for (size_t i = 0; i < list.size(); ++i) {
       const Slot& s = list[i];

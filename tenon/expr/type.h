@@ -28,7 +28,7 @@ enum class Type : uint8_t {
   U64,
   // Of written expressions, whose types follow from a call.
   Same = 0x80,  ///< The type that the call computes in.
-  Wide,         ///< The wider one of the call: float32 beside halves, float64 beside floats, int64.
+  Wide,         ///< The wider one of the call: float32 with halves, float64 with floats, int64.
   Pattern,      ///< The integer as wide as Same, which bits() sees.
   Open,         ///< A literal's, until it meets a typed operand.
 };

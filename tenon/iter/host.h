@@ -78,8 +78,8 @@ struct HostProgramOptions {
 class HostRows {
  public:
   virtual ~HostRows() = default;
-  /// `data`: where each slot's elements lie, inputs first; `numbers` by slot, 8 bytes each. Safe to call from
-  /// many threads at once.
+  /// `data`: the address of each slot's elements, inputs first; `numbers` by slot, 8 bytes each. Safe to call
+  /// from many threads at once.
   virtual void run(char* const* data, const uint64_t* numbers) const = 0;
 };
 
@@ -107,7 +107,7 @@ struct HostBackend {
   /// The reverse.
   void (*join_pairs)(void* dst, const void* first, const void* second, size_t n, size_t item);
   /// Element c of row r at `src` becomes element r of row c at `dst`; rows are strides (in bytes) apart,
-  /// their elements, of `item` bytes, beside each other.
+  /// their elements, of `item` bytes, are adjacent.
   void (*transpose)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, size_t rows,
                     size_t columns, size_t item);
   /// Decides how an expression over rows runs. The launch has no addresses and no numbers; what it refers to

@@ -1,4 +1,4 @@
-// LoopGeometry: where the slots of a flat expression lie in a loop over operands of known geometry, which has
+// LoopGeometry: the places of a flat expression's slots in a loop over operands of known geometry, which has
 // as few dimensions as there can be. What loops of regions have in common, on the host (RegionLoop) and on
 // devices (DeviceLoop).
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-/// Where the elements of an operand lie; as in a tensor's header.
+/// The layout of an operand's elements; as in a tensor's header.
 struct RegionOperand {
   DType dtype;
   IntArrayRef sizes, strides;

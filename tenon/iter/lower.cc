@@ -103,7 +103,7 @@ bool is_expressions(const PointwiseInfo& info, const detail::BorrowedHeaders& te
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorHeader& t = tensors[i];
     if (!t.device().is_cpu() || t.layout() != Layout::Strided) return false;
-    // Its value must fit, as that of a number beside the tensors.
+    // Its value must fit, as that of a number with the tensors.
     if (t.is_wrapped_number() && t.dtype() == DType::Int64 && type == Type::I32) return false;
   }
   return true;

@@ -88,8 +88,8 @@ std::optional<Lowered> lower_copy(DType from, DType to);
 /// One number in every element. None for dtypes without arithmetic.
 std::optional<Lowered> lower_fill(DType dtype);
 
-/// The pointwise operator behind an entry's kernel for dense tensors of a backend; null if it is none, or if
-/// somebody has registered a kernel or a function of his own there.
+/// The pointwise operator of an entry's kernel for dense tensors of a backend; null if it is none, or if
+/// a user has registered another kernel or function there.
 const PointwiseInfo* pointwise_info_of(const OperatorEntry& entry, Backend backend = kCpuBackend);
 
 }  // namespace tenon

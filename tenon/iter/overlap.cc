@@ -45,7 +45,7 @@ class Equation {
     if (i == terms_.size()) return rest == 0 && !proper;
     if (rest < lowest_[i] || rest > highest_[i] || rest % divisor_[i] != 0) return false;
     const Term& t = terms_[i];
-    // rest - stride * x must lie within what the later terms reach. The first unknown that is not zero may be
+    // rest - stride * x must be within what the later terms reach. The first unknown that is not zero may be
     // taken positive when solutions come in pairs x, -x.
     int64_t low = std::max(t.low, -floor_div(highest_[i + 1] - rest, t.stride));
     const int64_t high = std::min(t.high, floor_div(rest - lowest_[i + 1], t.stride));

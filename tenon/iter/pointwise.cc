@@ -199,7 +199,7 @@ bool plain_output(const Call& call, std::span<const Tensor* const> tensors, cons
   return true;
 }
 
-// The result of a plain call, which lies like its operands.
+// The result of a plain call, with the layout of its operands.
 template <class Call>
 Tensor plain_result(const Call& call) {
   const TensorImpl& first = call.first();

@@ -126,7 +126,7 @@ struct PointwiseInfo {
   /// Bit i: tensor (number) i may be absent.
   uint32_t optional_tensors = 0, optional_scalars = 0;
   /// The same operator over the operands that are there, by the set of the absent ones: bit i of an index is
-  /// the i-th optional tensor, or behind those number. [0] is this operator. Null: such a call is refused.
+  /// the i-th optional tensor, or after those number. [0] is this operator. Null: such a call is refused.
   std::span<const PointwiseInfo* const> without = {};
   const char* refused_absence = "";  ///< "`min` and `max` are both None; give at least one of them"
   /// Of an operator: where a device puts a function of its own for it (iter/pointwise_stub.h). Null: there is

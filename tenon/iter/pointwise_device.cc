@@ -197,7 +197,7 @@ bool run_pointwise_stub(const StubBase& stub, const TensorIterator& iter,
                         std::span<const Scalar* const> scalars) {
   const Device device = iter.device();
   if (!stub.has_own(device.backend)) return false;
-  // A number of the host's beside the device's tensors is for expressions.
+  // A number of the host's with the device's tensors is for expressions.
   for (int i = 0; i < iter.ntensors(); ++i) {
     if (iter.tensor(i).device() != device) return false;
   }

@@ -32,7 +32,7 @@ class DeviceSlots;
 /// Whether pointwise operators run on tensors of a backend, whatever `info`, the one in question, is.
 bool pointwise_serves(const void* info, Backend backend) noexcept;
 
-/// What runs: an expression, and what the call brings beside its operands.
+/// What runs: an expression, and the call's arguments besides its operands.
 struct PointwiseWork {
   const PointwiseInfo& info;
   const Instance* instance;  ///< Null: what `info` is in `type`.
@@ -48,7 +48,7 @@ bool launch_on_device(const PointwiseWork& work, const TensorIterator& iter);
 /// Gives a launch that is complete but for its stream and its slot to the current stream of a device, which
 /// has an index. False as above. `slots`: where devices keep what they make of its program.
 bool give_launch(TenonLaunch& launch, Device device, DeviceSlots& slots);
-/// Throws the Error{NotImplemented} of a launch that nobody runs.
+/// Throws the Error{NotImplemented} of a launch that no function runs.
 [[noreturn]] void refuse_launch(const PointwiseInfo& info, Device device);
 
 }  // namespace detail

@@ -109,7 +109,7 @@ inline const HostKernel& kernel_of(const PointwiseInfo& info, expr::Type type) {
   return *kernel;
 }
 
-/// Stands for a kernel that was looked for and is not there.
+/// Marks a kernel that was looked up and does not exist.
 extern const HostKernel kNoKernel;
 const HostKernel* make_stored_kernel(const PointwiseInfo& info, expr::Type type, DType stored, DType result);
 

@@ -1,4 +1,4 @@
-// The stubs of pointwise operators, of which each has one: a device that has a function of its own for an
+// The stubs of pointwise operators, one for each: a device that has a function of its own for an
 // operator fills in `NAME_stub`, and gets calls that are checked, with the outputs allocated, as a
 // TensorIterator and the call's numbers. Where it has none, or declines, the device's function for
 // expressions runs the call (pointwise_device.h). The host runs

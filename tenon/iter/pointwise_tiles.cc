@@ -20,7 +20,8 @@ namespace {
 constexpr int kMaxOutputs = 2 * PointwiseInfo::kMaxOutputs;
 constexpr int kMaxCount = kMaxOutputs + 2 * PointwiseInfo::kMaxTensors;
 // Of one tile at most and at least; and of all of them together, so that they stay in the first-level cache
-// beside what is read and written. They lie side by side: a power of two apart, they would share cache sets.
+// with the memory that is read and written. They are adjacent: a power of two apart, they would share cache
+// sets.
 constexpr int64_t kTileBytes = 4096, kLeastTileBytes = 1024, kTilesBytes = 8192;
 // Of inputs whose rows are columns in memory: how many there may be, and elements of a row at a time.
 constexpr int kMaxTurned = 2;
@@ -304,7 +305,7 @@ class TileLoop {
     }
   }
 
-  // Rows of an output's tile, which lie one behind the other, to where they belong.
+  // Copies the consecutive rows of an output's tile to their places.
   void store(int i, char* out, BlockStrides strides, char* tile, int64_t n0, int64_t n1) const {
     if ((rounded_ >> i & 1u) != 0) {
       const Rounding& r = rounds_[i];

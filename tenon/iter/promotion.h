@@ -1,5 +1,5 @@
 // Promotion: the common dtype of tensors and numbers, by PyTorch's three ranks of operands. Used by the
-// iterator and by operators that promote without iterating. Knows nothing of what is computed.
+// iterator and by operators that promote without iterating. Independent of what is computed.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ class Promotion {
       merge(t.ndim() > 0 ? dim_ : zero_dim_, t.dtype());
   }
   void add(const Tensor& t) { add(*t.impl()); }
-  /// Adds a number that is passed beside the tensors, as Python's numbers are.
+  /// Adds a number that is passed with the tensors, as Python's numbers are.
   void add(const Scalar& s) { add_number(s.dtype()); }
   void add_number(DType t) { merge(wrapped_, t); }
 
@@ -35,7 +35,7 @@ class Promotion {
     else if (*into != t)
       into = promote_types(*into, t);
   }
-  // A wrapped float stands for a Python float, whatever the width that it is stored in.
+  // A wrapped float is a Python float, whatever its stored width.
   static DType wrapped_dtype(DType t) noexcept;
   static Maybe combine(Maybe higher, Maybe lower);
 

@@ -96,8 +96,8 @@ class RegionLoop : detail::LoopGeometry {
   SmallVector<ConvertFn, 8> copies_;  // by slot: to and from tiles
   int64_t tile_ = 0;                  // elements
   bool can_stream_ = false, streams_ = false;
-  bool is_direct_ = false;  // one piece of elements that lie side by side: the kernel takes the operands
-  bool turns_ = false;      // an operand lies across the loop
+  bool is_direct_ = false;  // one piece of contiguous elements: the kernel takes the operands
+  bool turns_ = false;      // an operand is transposed to the loop
 };
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// The loop of a region: made once for a geometry, then run over addresses. Operands that lie side by side are
+// The loop of a region: made once for a geometry, then run over addresses. Operands that are contiguous are
 // passed to the kernel as they are, all others by way of tiles that stay in the first-level cache.
 #include <fmt/core.h>
 
@@ -17,7 +17,7 @@ namespace tenon {
 
 namespace {
 
-// All tiles together stay in the first-level cache beside what is read and written.
+// All tiles together stay in the first-level cache with the memory that is read and written.
 constexpr int64_t kTilesBytes = 16384, kLeastTile = 64, kMostTile = 1024;
 constexpr int64_t kMostBytes = kLeastTile * 8 * static_cast<int64_t>(expr::kMaxSlots);
 static_assert(kMostBytes >= kTilesBytes);
@@ -59,7 +59,7 @@ void RegionLoop::choose_tile(std::optional<bool> streams) {
     one_kind = one_kind && dense(i) && slots_[i].item == slots_[0].item;
   }
   tile_ = std::clamp(kTilesBytes / bytes / kLeastTile * kLeastTile, kLeastTile, kMostTile);
-  // Of an operand that lies across the loop, a row reads a line of the cache for each element: few columns at
+  // If an operand is transposed to the loop, a row reads a line of the cache for each element: few columns at
   // a time, so that these lines are there for the rows that follow.
   for (size_t i = 0; i < slots_.size() && shape_.size() > 1; ++i) {
     const int64_t inner = std::abs(stride(0, i)), outer = std::abs(stride(1, i));

@@ -15,7 +15,7 @@ namespace expr {
 struct Expression;
 }
 
-/// What lies behind one slot. Every operand has all dimensions of the loop; it is broadcast where its stride
+/// The memory of one slot. Every operand has all dimensions of the loop; it is broadcast where its stride
 /// is zero, as values of rows are along the row.
 struct RowsOperand {
   char* data;

@@ -1,5 +1,5 @@
 // TensorIterator: a loop over several tensors of different shapes, strides and dtypes, and its configuration.
-// Used by pointwise operators, copies and users' kernels (cpu_kernel.h). Knows nothing of what the loop
+// Used by pointwise operators, copies and users' kernels (cpu_kernel.h). Independent of what the loop
 // computes.
 //
 //   auto iter = TensorIteratorConfig().add_output(out).add_input(a).add_input(b).build();
@@ -154,7 +154,7 @@ class TensorIterator {
   /// The common dtype of the inputs; set only if promotion was asked for or all inputs have the same dtype.
   DType common_dtype() const noexcept { return common_dtype_; }
   bool promotes() const noexcept { return promotes_; }
-  /// Says what is computed in, where somebody else has decided it: the common dtype of operands that promote.
+  /// Sets the dtype to compute in, where the caller decides it: the common dtype of operands that promote.
   void promote_to(DType computed) noexcept {
     common_dtype_ = computed;
     promotes_ = true;

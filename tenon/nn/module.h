@@ -1,5 +1,5 @@
 // Module: parameters and buffers by name, modules inside modules, a forward function, and the state as a
-// whole. Used by every layer and by programs that define models. Knows nothing of optimizers.
+// whole. Used by every layer and by programs that define models. Independent of optimizers.
 #pragma once
 
 #include <concepts>

@@ -44,7 +44,7 @@ namespace tenon::ops {
 struct IndexedCall;
 struct RowsCall;
 
-/// A call of a row operator whose expression reduces one tensor as it lies.
+/// A call of a row operator whose expression only reduces one tensor.
 struct ReduceCall {
   const char* name;  ///< Of the operator, for reports.
   const expr::PlainReduction& what;

@@ -118,7 +118,7 @@ class Printer {
     const Tensor one = make_view(t_, {}, {}, t_.storage_offset() + offset);
     return ops::read_scalar(one);
   }
-  /// The positions of dimension `d` that are shown; -1 stands for "...".
+  /// The positions of dimension `d` that are shown; -1 for "...".
   std::vector<int64_t> positions(size_t d) const {
     const int64_t n = t_.sizes()[d], edge = options_.edge_items;
     std::vector<int64_t> result;

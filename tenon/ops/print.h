@@ -1,4 +1,4 @@
-// Tensors as text: to_string prints what PyTorch's repr prints; describe says how the tensor lies in memory.
+// Tensors as text: to_string prints what PyTorch's repr prints; describe prints a tensor's memory layout.
 // The values that describe tensors (dtypes, devices, sizes, numbers) print what Python's print() prints. Used
 // by Python's repr, by C++ callers and by tests. Reads elements, changes nothing.
 #pragma once
@@ -14,7 +14,7 @@ namespace tenon {
 
 /// How numbers are shown.
 struct PrintOptions {
-  int precision = 4;         ///< Digits behind the point.
+  int precision = 4;         ///< Digits after the point.
   int64_t threshold = 1000;  ///< More elements than this are summarised ...
   int64_t edge_items = 3;    ///< ... by so many at each end of a dimension.
   int line_width = 80;

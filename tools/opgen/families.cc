@@ -7,7 +7,7 @@
 namespace tenon::opgen {
 namespace {
 
-/// Calls `f(word, what stands before it, what stands behind it)` for every identifier of a text.
+/// Calls `f(word, text before it, text after it)` for every identifier of a text.
 template <class F>
 void each_word(std::string_view text, F&& f) {
   for (size_t i = 0; i < text.size();) {

@@ -15,7 +15,7 @@ struct Formula {
   std::vector<size_t> of;      ///< The arguments whose gradients it is: several, if it is a tuple of them.
   std::string text;            ///< C++, with `results[1]` as `results_1`.
   std::set<size_t> arguments;  ///< Arguments that it uses, tensors for their elements.
-  std::set<size_t> metas;      ///< Tensor arguments of which it uses only sizes, dtype, options.
+  std::set<size_t> metas;      ///< Tensor arguments whose sizes, dtype or options alone it uses.
   std::set<size_t> results;    ///< Results that it uses, by `result`, their name or `results[i]`.
 };
 

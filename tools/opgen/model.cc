@@ -64,7 +64,7 @@ void read_pointwise(YamlEntry& entry, OpDef& def) {
   }
 }
 
-// Where the rows of an entry lie: an argument of dimensions, or how a list of sizes or a fixed rule says it.
+// The dimensions of an entry's rows: an argument, or a rule over a list of sizes, or a fixed rule.
 void read_over(YamlEntry& rows, Rows& r) {
   const std::string over = rows.required_text("over");
   const size_t open = over.find('(');

@@ -1,5 +1,5 @@
 // The operators as the generator sees them: one OpDef for each YAML entry, which has one Operator for each
-// form in the dispatcher (functional, in-place, out). Read by every printer. Knows nothing of what is
+// form in the dispatcher (functional, in-place, out). Read by every printer. Independent of what is
 // printed.
 #pragma once
 
@@ -100,7 +100,7 @@ struct Rows {
   std::vector<std::string> masks;    ///< Tensors that are truth values.
   bool keepdim = false;
   bool needs_elements = false;
-  bool mixed = false;  ///< Beside a first operand of half precision, others may be float32.
+  bool mixed = false;  ///< If the first operand has half precision, others may be float32.
   bool compiled =
       false;  ///< SIMD kernels of its passes are printed for float32; otherwise the interpreter runs them.
   bool complex = false;           ///< Operands may be of complex numbers.
@@ -148,7 +148,7 @@ struct OpDef {
   /// The C++ function's name (View, Explicit, Composite, Structured without `kernel`; "none": nothing is
   /// written).
   std::string function;
-  bool updates = false;  ///< `function` writes part of `self`, of which other forms make a copy (Structured).
+  bool updates = false;  ///< `function` writes part of `self`; other forms copy it first (Structured).
   /// The stubs without which the C++ function cannot serve a device, by name.
   std::vector<std::string> stubs;
   std::string reason;             ///< Why an Explicit body has no shape function.
@@ -205,8 +205,8 @@ std::string full_name(const FunctionSchema& schema);
 /// The C++ function type of the dispatcher: "Tensor(const Tensor&, const Scalar&)", out arguments in schema
 /// order.
 std::string signature(const FunctionSchema& schema);
-/// The position of `dtype` where `ScalarType? dtype, Layout? layout, Device? device, bool? pin_memory` stand
-/// in a run: the four are one `TensorOptions options` in C++ (and keywords of their own in Python).
+/// The position of `dtype` where `ScalarType? dtype, Layout? layout, Device? device, bool? pin_memory` come
+/// in a row: the four are one `TensorOptions options` in C++ (and keywords of their own in Python).
 std::optional<size_t> options_position(const FunctionSchema& schema);
 /// Whether the operator is a factory: it takes a `Device?` and no tensors, and dispatches by BackendSelect.
 bool is_factory(const FunctionSchema& schema);

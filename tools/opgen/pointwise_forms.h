@@ -1,5 +1,5 @@
 // PointwiseForm: an expression of the YAML as a graph, with the derivative by each of its tensors.
-// Used by the checks and by the printer of PointwiseInfo. Knows nothing of C++ or files.
+// Used by the checks and by the printer of PointwiseInfo. Independent of C++ and files.
 #pragma once
 
 #include <optional>
@@ -52,7 +52,7 @@ PointwiseForm pointwise_form(const PointwiseForm& of, const std::string& text);
 /// The entry for each set of absent operands, as PointwiseInfo::without has them; nothing where the entry
 /// refuses such calls. The first is `pointwise_form`.
 std::vector<std::optional<PointwiseForm>> pointwise_forms(const OpDef& def);
-/// The optional tensors, then the optional numbers: what the bits of an index into these stand for.
+/// The optional tensors, then the optional numbers: the operands of an index's bits.
 std::vector<std::string> optional_operands(const OpDef& def);
 /// The C++ type of its stub's functions, and their signature: outputs, tensors, numbers.
 std::string pointwise_stub_type(const OpDef& def);

@@ -153,7 +153,7 @@ uint64_t differentiable_results(const OpDef& def) {
   return mask;
 }
 
-// Results of which a formula asks whether they had a gradient: theirs are not filled with zeros.
+// Results whose formula asks whether they had a gradient: their gradients are not filled with zeros.
 uint64_t undefined_grads(const OpDef& def) {
   uint64_t mask = 0;
   for (size_t i = 0; i < def.schema().returns.size(); ++i) {
@@ -323,7 +323,7 @@ FamilyText derivatives_of(const std::vector<OpDef>& defs, const Family& family) 
   InfoPrinter printer(defs);
   const FunctionFamilies functions(defs);
   FamilyText out{{"tenon/autograd/cell_history.h", "tenon/autograd/formulas.h"}, ""};
-  // A formula names operators; where it stands, no DerivativeInfo of the same name may hide them.
+  // A formula names operators; no DerivativeInfo of the same name may hide them in its scope.
   std::string backward, infos;
   for (const OpDef* def : family.defs) {
     infos += printer.print(*def);

@@ -112,7 +112,7 @@ std::string function_definitions(const Family& family) {
   for (const OpDef* def : family.defs) {
     for (const Operator& op : def->operators) {
       const std::string returns = schema::cpp_return_type(op.schema);
-      // Nothing but these functions may stand between the caller's code and a kernel.
+      // Only these functions may come between the caller's code and a kernel.
       const char* call_site =
           has_inline_call(op.schema.name) ? "TENON_CALL_SITE [[gnu::flatten]]" : "TENON_CALL_SITE";
       for (const std::string& name : op.function ? function_names(op) : std::vector<std::string>{}) {

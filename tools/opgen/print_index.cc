@@ -40,7 +40,7 @@ std::string json_object(const Pairs& pairs) {
   return out + "}";
 }
 
-/// The entry's body: the field of the YAML and what stands there.
+/// The entry's body: the field of the YAML and its text.
 Pairs body_of(const OpDef& def) {
   switch (def.body) {
     case Body::Expr: {

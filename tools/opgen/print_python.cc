@@ -15,7 +15,7 @@
 namespace tenon::opgen {
 namespace {
 
-// Texts one after another, each with a zero behind it.
+// Texts one after another, each followed by a zero.
 class TextPrinter {
  public:
   uint32_t add(const std::string& text) {

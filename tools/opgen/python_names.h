@@ -20,7 +20,8 @@ struct PythonOverload {
   bool variadic() const;
   /// A factory that may mark its result.
   bool takes_requires_grad() const;
-  /// The schema with what Python takes beside it: a factory with `out` may be given the options of `out`.
+  /// The schema with the arguments that only Python takes: a factory with `out` may be given the options of
+  /// `out`.
   FunctionSchema shown_schema() const;
   bool named_results() const { return named_results(op->schema); }
   static bool named_results(const FunctionSchema& schema);

@@ -25,7 +25,7 @@ bool is_number(const schema::Argument& a) {
          (t == BaseType::Scalar || t == BaseType::Float || t == BaseType::Int || t == BaseType::Bool);
 }
 
-// Result `i`'s expression, behind the definitions that all share.
+// Result `i`'s expression, after the definitions that all share.
 std::string text_of_result(const OpDef& def, size_t i) {
   const Rows& r = *def.rows;
   if (r.outputs.empty()) {

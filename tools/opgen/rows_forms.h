@@ -1,5 +1,5 @@
 // RowsForm: an expression over rows of the YAML as a graph, with what its operator's arguments are to it.
-// Used by the checks and by the printers. Knows nothing of C++ or files.
+// Used by the checks and by the printers. Independent of C++ and files.
 #pragma once
 
 #include <string>

@@ -49,8 +49,8 @@ std::vector<std::string> method_names(const Operator& op);
 
 /// A signature as an identifier: "Tensor_of_Tensor_Tensor_Scalar".
 std::string signature_word(const FunctionSchema& schema);
-/// FNV-1a, which is the same on every machine: what decides in which of several files something stands, so
-/// that a new one changes one file.
+/// FNV-1a, which is the same on every machine. It decides which of several files holds an entry, so that a
+/// new entry changes one file.
 uint64_t stable_hash(std::string_view text);
 
 /// Pieces of a list in order, `count` of them, as equal in length as can be; some may be empty.

@@ -57,7 +57,7 @@ Tensor div_Scalar_mode(const Tensor& self, const Scalar& other, Mode mode) {
 Tensor& div__mode(Tensor& self, const Tensor& other, Mode mode) { return divide(self, other, mode); }
 Tensor& div__Scalar_mode(Tensor& self, const Scalar& other, Mode mode) { return divide(self, other, mode); }
 
-// Multiplied for places behind the point, divided for those before it: powers of ten are exact to 10^22,
+// Multiplies for places after the point, divides for those before it: powers of ten are exact to 10^22,
 // their reciprocals never.
 Tensor round_decimals(const Tensor& self, int64_t decimals) {
   if (decimals == 0 || is_integral(self.dtype(), true)) return tenon::round(self);

@@ -175,7 +175,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (dropout_p != 0) {
     const AttentionShape shape =
         attention_shape(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa);
-    // Weights are numbered as elements of [*batch, L, S], of which two share a block of the stream.
+    // Weights are numbered as elements of [*batch, L, S]; two consecutive ones share a block of the stream.
     const auto weights = static_cast<uint64_t>(shape.entries()) * static_cast<uint64_t>(shape.queries) *
                          static_cast<uint64_t>(shape.keys);
     if (!query.is_meta()) {

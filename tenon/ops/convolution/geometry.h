@@ -11,8 +11,8 @@ struct ConvolutionNumbers {
   Dims stride, padding, dilation, output_padding;
 };
 
-/// Repeats lists of one number, and throws where a number or a count is not allowed. Errors stand for the
-/// operator that is called.
+/// Repeats lists of one number, and throws where a number or a count is not allowed. Errors name the
+/// called operator.
 ConvolutionNumbers convolution_numbers(size_t spatial, IntArrayRef stride, IntArrayRef padding,
                                        IntArrayRef dilation, IntArrayRef output_padding);
 

@@ -88,7 +88,7 @@ struct BytesCopy {
   }
 };
 
-/// Copies runs of bytes, if both sides have one dtype and lie alike or consist of a few runs. The host waits
+/// Copies runs of bytes, if both sides have one dtype and either one layout or a few runs. The host waits
 /// for what it is to read, once.
 bool copy_runs(const Tensor& dst, const Tensor& src, bool non_blocking) {
   if (dst.dtype() != src.dtype()) return false;

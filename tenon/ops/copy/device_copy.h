@@ -2,10 +2,10 @@
 // and between devices is made. Used by copy_elements, by host copies (ops/fallback), and as copy_stub and
 // fill_stub of devices that have not filled them in. Knows devices as DeviceRuntime and Allocator only.
 //
-// Same device: bytes where both sides lie alike; else the device's pointwise function runs the identity; else
-// through the host. Host and device: bytes where both sides lie alike, otherwise the side on the device is
-// packed there if it can be, else the bytes that it reaches go to the host, are read or changed there, and go
-// back. Between devices: through the host, which is reported as a hidden copy.
+// Same device: bytes where both sides have one layout; else the device's pointwise function runs the
+// identity; else through the host. Host and device: bytes where both sides have one layout, otherwise the
+// side on the device is packed there if it can be, else the bytes that it reaches go to the host, are read or
+// changed there, and go back. Between devices: through the host, which is reported as a hidden copy.
 #pragma once
 
 #include <exception>
@@ -24,8 +24,8 @@ void copy_by_bytes(const Tensor& dst, const Tensor& src, bool non_blocking);
 /// fill_stub's contract on such a device.
 void fill_by_bytes(const Tensor& dst, const Scalar& value);
 
-/// Copies between tensors of equal sizes on two different devices, neither of which is the host or meta, by
-/// way of the host.
+/// Copies between tensors of equal sizes on two different devices, by way of the host. Neither device is the
+/// host or meta.
 void copy_between_devices(const Tensor& dst, const Tensor& src, const char* op, bool non_blocking);
 
 /// Copies `nbytes` bytes at a place in one storage to a place in another. One is on the host, the other on a
@@ -34,7 +34,7 @@ void copy_range(const Storage& to, int64_t to_at, const Storage& from, int64_t f
                 bool host_stays);
 
 /// Waits for a stream if an exception leaves its scope: host memory that the stream still reads or writes
-/// would go with it. Where the stream cannot be waited for, the memory that it was told of is never freed.
+/// would go with it. Where waiting for the stream fails, the memory that it was given is never freed.
 class WaitOnError {
  public:
   explicit WaitOnError(Stream stream) noexcept : stream_(stream) {}

@@ -28,7 +28,7 @@ inline bool is_channels_last(MemoryFormat format) {
   return format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d;
 }
 
-/// Whether dimension 1 of a batch of images or volumes lies closest in memory, as PyTorch's
+/// Whether dimension 1 of a batch of images or volumes has the smallest stride, as PyTorch's
 /// suggest_memory_format says.
 bool lies_channels_last(IntArrayRef sizes, IntArrayRef strides);
 

@@ -1,5 +1,5 @@
-// tensor(data) and from_blob: tensors made from C++ values, and over memory that somebody else owns. Used by
-// C++ callers, tests and the Python binding. Knows nothing of how operators work.
+// tensor(data) and from_blob: tensors made from C++ values, and over memory that the caller owns. Used by
+// C++ callers, tests and the Python binding. Independent of operators.
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,5 @@
 // The out forms of operators with a hand-written body: the body makes the result, which is then copied to
-// `out`. Used by generated registrations. Knows nothing of any particular operator.
+// `out`. Used by generated registrations. Independent of particular operators.
 #pragma once
 
 #include "tenon/ops/forms/registration.h"

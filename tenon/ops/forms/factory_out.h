@@ -1,12 +1,12 @@
 // Out forms of factories: their functional forms take dtype, layout, device and pin_memory, which are those
-// of `out` here. Used by generated registrations. Knows nothing of any particular operator.
+// of `out` here. Used by generated registrations. Independent of particular operators.
 #pragma once
 
 #include "tenon/ops/forms/copy_out.h"
 
 namespace tenon::detail {
 
-/// The arguments of an out form, as its functional form takes them: the options stand behind all others but a
+/// The arguments of an out form, as its functional form takes them: the options come after all others but a
 /// memory format.
 template <class Sig>
 struct FactoryArguments;

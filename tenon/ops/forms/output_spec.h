@@ -1,6 +1,6 @@
 // OutputSpec: sizes, strides and dtype of an operator's output, as its shape function computes them. Used by
 // shape functions (shapes.cc of each family) and by the structured call, which allocates outputs from it; on
-// the meta device that is the whole call. Knows nothing of elements.
+// the meta device that is the whole call. Independent of elements.
 #pragma once
 
 #include <span>

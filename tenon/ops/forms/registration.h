@@ -1,5 +1,5 @@
 // Entry points of hand-written bodies and of factories, one for each C++ signature; the rows of built-in
-// operators (dispatch/builtin.h) refer to them. Used by generated files only. Knows nothing of any particular
+// operators (dispatch/builtin.h) refer to them. Used by generated files only. Independent of any particular
 // operator.
 #pragma once
 

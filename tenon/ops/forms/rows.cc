@@ -82,7 +82,7 @@ Dims over_of(const RowsInfo& info, const RowsArguments& a, IntArrayRef sizes) {
   return all ? Dims(sizes.size(), 1) : other_over(info, a, sizes);
 }
 
-/// Whether `sizes` can stand for values of rows: with the row's dimensions of size 1, or without them.
+/// Whether `sizes` are those of row values: with the row's dimensions of size 1, or without them.
 bool is_kept(IntArrayRef sizes, IntArrayRef loop, const Dims& over, bool with) {
   size_t next = 0;
   for (size_t d = 0; d < loop.size(); ++d) {
@@ -196,7 +196,7 @@ Analysis checked(const RowsInfo& info, const RowsArguments& a) {
   return made;
 }
 
-/// Bit i: tensor i is float32 beside a first one of half precision.
+/// Bit i: tensor i is float32 and the first one has half precision.
 uint64_t wide_bits(const RowsArguments& a) {
   uint64_t bits = 0;
   for (size_t i = 1; i < a.tensors.size() && is_half(a.tensors[0].dtype()); ++i)
@@ -297,7 +297,7 @@ uint64_t number_bits(const RowsInfo& info, const Scalar& s, const expr::Slot& sl
   return bits;
 }
 
-/// Where a tensor lies. Its strides in bytes go to `strides`: zero where it is broadcast.
+/// A tensor as an operand. Its strides in bytes go to `strides`: zero where it is broadcast.
 RowsOperand operand_of(const Tensor& t, const Analysis& a, bool of_row, expr::Part part, int64_t* strides) {
   const TensorHeader& header = *t.impl();
   const DType dtype = header.dtype();

@@ -1,6 +1,6 @@
 // Row operators: an expression over rows, as constant data (RowsInfo), from which shapes, checks and the call
 // follow. Used by generated operators, whose shape function and body are rows_shape and rows_run with their
-// arguments put in place. Knows nothing of any particular operator.
+// arguments put in place. Independent of particular operators.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ struct RowsInfo {
   Over over = Over::Dims;
   bool keepdim = false;         ///< Results of rows keep the dimensions, with size 1.
   bool needs_elements = false;  ///< Rows without elements have no result (max).
-  bool mixed = false;           ///< Beside a first operand of half precision, others may be float32.
+  bool mixed = false;           ///< If the first operand has half precision, others may be float32.
   bool complex = false;         ///< The operand, the only one, may be of complex numbers.
   /// What is computed, and is the dtype of results.
   enum class Computes : uint8_t {
@@ -97,8 +97,8 @@ struct LoweredRows : Lowered {
 /// refused, or an operand is converted in a way of its own.
 std::optional<LoweredRows> lower_rows(const RowsInfo& info, const RowsArguments& arguments,
                                       NumberKinds kinds);
-/// The row operator behind an entry's kernel for dense tensors of the host, in its functional form; null if
-/// it is none, or if somebody has registered a kernel of his own.
+/// The row operator of an entry's kernel for dense tensors of the host, in its functional form; null if
+/// it is none, or if a user has registered another kernel.
 const RowsInfo* rows_info_of(const OperatorEntry& entry);
 
 /// A list of dimensions from what schemas have for one: int, int?, int[], int[]?.

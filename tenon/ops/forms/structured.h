@@ -1,6 +1,6 @@
 // Structured operators: a shape function and a kernel, from which the functional, in-place and out forms
 // follow. Used by generated registrations: one call path for each C++ signature, constant data for each
-// operator. Knows nothing of any particular operator.
+// operator. Independent of particular operators.
 #pragma once
 
 #include <algorithm>
@@ -182,7 +182,7 @@ struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
       if (!(outs[I].defined() && ...)) [[unlikely]]
         throw_not_set(info.name);
       checked_kernel(info, device, outs, args...);
-      // Whether a body calls operators that write is nobody's business.
+      // A body may call operators that write; their versions do not count.
       if (info.body) (outs[I].storage()->forget_versions(), ...);
     } catch (Error& e) {
       e.set_operator(info.name);

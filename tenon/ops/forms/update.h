@@ -1,13 +1,13 @@
 // Operators whose result is `self` with some elements changed: a shape function that checks the arguments,
 // and a body that writes `self`. The functional and out forms call it on a copy. Used by generated
-// registrations. Knows nothing of any particular operator.
+// registrations. Independent of particular operators.
 #pragma once
 
 #include "tenon/ops/forms/structured.h"
 
 namespace tenon::detail {
 
-/// A... are the arguments behind `self`. The StructuredInfo's body is void(*)(Tensor& self, A...).
+/// A... are the arguments after `self`. The StructuredInfo's body is void(*)(Tensor& self, A...).
 template <class... A>
 struct UpdateRun {
   using Shape = void (*)(OutputSpecs&, HeaderRef, typename ShapeArgument<A>::Type...);

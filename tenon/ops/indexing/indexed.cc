@@ -118,7 +118,7 @@ HostArgument<const ops::IndexedCall&>::HostArgument(const ops::IndexedCall& call
     : value(std::make_shared<ops::IndexedCall>(call)) {}
 
 void HostArgument<const ops::IndexedCall&>::add(HostCopies& copies, Access) {
-  // The call has the strides of its tensors beside them.
+  // The call stores the strides of its tensors separately.
   copies.add(value->to.tensor, Access::ReadWrite | Access::KeepStrides);
   copies.add(value->from.tensor, Access::Read | Access::KeepStrides);
   for (ops::IndexedSide* side : {&value->to, &value->from}) {

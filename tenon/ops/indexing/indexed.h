@@ -31,14 +31,14 @@ struct IndexedBy {
 /// the positions at c point.
 struct IndexedSide {
   Tensor tensor;
-  Dims strides;  ///< Over the loop, in elements; 0 along dimensions that positions stand for.
+  Dims strides;  ///< Over the loop, in elements; 0 along dimensions that positions replace.
   std::vector<IndexedBy> by;
 };
 
 /// For each place of a loop over `sizes`: an element of `to` becomes what it makes with one of `from`.
 ///
 /// Where several places of the loop write one element, they do so in the loop's logical order. Before
-/// anything is written, unless nobody else can see `to` yet (`fresh`), all positions are checked to lie
+/// anything is written, unless `to` has no other owner yet (`fresh`), all positions are checked to be
 /// within [0, size), or [-size, size) if `wraps`.
 struct IndexedCall {
   const char* op;        ///< As errors name it.
@@ -54,8 +54,8 @@ struct IndexedCall {
 /// Throws the Error{Index} of a position that is out of range.
 [[noreturn]] void throw_out_of_range(const IndexedCall& call, const IndexedBy& by, int64_t position);
 
-/// Whether `out` is an operator's new result, which nobody holds beside the operator's call: to be asked
-/// before a side of a loop holds it too.
+/// Whether `out` is an operator's new result, which only the operator's call holds. Call it
+/// before a side of a loop holds `out` too.
 bool is_fresh(const Tensor& out);
 /// `index`, or a copy of it on the device of `t`.
 Tensor on_device_of(const Tensor& t, const Tensor& index);

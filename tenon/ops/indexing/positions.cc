@@ -75,7 +75,7 @@ IndexedSide selected(const Tensor& t, std::vector<Tensor> index, IndexGeometry& 
   return selected(t, index, geometry);
 }
 
-/// The only index, if it is a mask over all dimensions of `self`, beside it.
+/// The only index, if it is a mask over all dimensions of `self` and on its device.
 const Tensor* whole_mask(const Tensor& self, TensorList indices) {
   return indices.size() == 1 && indices[0].defined() && is_mask(indices[0]) && self.dim() > 0 &&
                  indices[0].dim() == self.dim() && indices[0].device() == self.device()

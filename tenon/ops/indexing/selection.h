@@ -6,7 +6,7 @@
 
 namespace tenon::ops {
 
-/// Whether an index tensor is a mask, which stands for the positions where it is true.
+/// Whether an index tensor is a mask, which selects the positions where it is true.
 bool is_mask(HeaderRef index);
 
 /// Checks the index tensors of a tensor of `sizes`, and returns whether one of them is a mask, so that the
@@ -17,7 +17,7 @@ bool check_indices(IntArrayRef sizes, HeaderList indices, const char* op);
 struct IndexGeometry {
   Dims sizes;         ///< What is selected.
   Dims positions;     ///< The shape of the index tensors together.
-  size_t before = 0;  ///< How many whole dimensions stand in front of them.
+  size_t before = 0;  ///< How many whole dimensions come before them.
 };
 
 /// The geometry of index tensors without masks, one for each dimension from the first on. Dimensions whose

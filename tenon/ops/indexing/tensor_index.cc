@@ -13,7 +13,7 @@ namespace {
 
 using Kind = TensorIndex::Kind;
 
-/// Dimensions of self that an entry stands for.
+/// How many dimensions of self an entry indexes.
 int64_t consumes(const TensorIndex& i) {
   switch (i.kind) {
     case Kind::Integer:
@@ -81,7 +81,7 @@ Resolved resolve(const Tensor& self, std::span<const TensorIndex> indices) {
       case Kind::Tensor: {
         TENON_CHECK(i.tensor.defined(), Type, "index: an index tensor is undefined");
         const int64_t taken = consumes(i);
-        // By dimension of the view; a mask stands at the first of those that it covers.
+        // By dimension of the view; a mask is at the first of those that it covers.
         r.tensors.resize(static_cast<size_t>(dim));
         r.tensors.push_back(i.tensor);
         if (taken == 0)
@@ -120,7 +120,7 @@ Tensor get_item(const Tensor& self, std::span<const TensorIndex> indices) {
 }
 
 Tensor without_leading_ones(Tensor value, const Tensor& self, TensorList indices) {
-  // A mask stands for as many dimensions as it has itself.
+  // A mask indexes as many dimensions as it has itself.
   int64_t taken = 0, given = 0;
   for (const Tensor& t : indices) {
     if (!t.defined()) continue;

@@ -56,8 +56,8 @@ void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Te
 void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Scalar& value);
 
 /// self[indices] = value, where `indices` are those of the operator index and `value` has the dtype and
-/// device of `self`. One number, or one row, behind a mask is written where the mask is true, without
-/// positions.
+/// device of `self`. One number, or one row, assigned through a mask is written where the mask is true,
+/// without positions.
 void assign_selected(Tensor& self, TensorList indices, const Tensor& value);
 
 /// `value` without the leading dimensions of size 1 that self[indices], to which it is assigned, does not

@@ -64,7 +64,7 @@ std::vector<Term> parse_operands(std::string_view text, std::string_view equatio
 }
 
 /// What an equation says: its operands, and the order of dimensions that all of them get: those of the
-/// result, of which `dots` stand for "...", then those that are summed.
+/// result (`dots` of them for "..."), then those that are summed.
 struct Plan {
   std::vector<Term> operands;
   std::array<int64_t, kLetters> place{};  // of each letter; -1 where it does not occur

@@ -121,7 +121,7 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
   int64_t inner = 1;
   for (size_t i = 0; i < mine.size(); ++i) {
     const int64_t x = self.size(mine[i]), y = other.size(theirs[i]);
-    // A size of 1 stands for all elements of the other's dimension.
+    // A size of 1 is broadcast to all elements of the other's dimension.
     if (y == 1 && x != 1) a = tenon::sum(a, mine[i], true, a.dtype());
     if (x == 1 && y != 1) b = tenon::sum(b, theirs[i], true, b.dtype());
     TENON_CHECK(x == y || x == 1 || y == 1, Shape,

@@ -1,4 +1,4 @@
-// The gradients of norms as operators: by input, weight and bias, of which a call says which it wants.
+// The gradients of norms as operators: by input, weight and bias; a call's output_mask selects them.
 #include <fmt/core.h>
 
 #include "tenon/core/thread_state.h"
@@ -16,7 +16,7 @@ namespace {
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
 /// A norm over the trailing dimensions `row`, whose statistics have them with size 1. `affine` is the shape
-/// of its weight and bias, of which `weight` may be absent.
+/// of its weight and bias; `weight` may be absent.
 struct Backward {
   const Tensor &grad, &input, &mean, &rstd, &weight;
   IntArrayRef row, affine;

@@ -56,7 +56,7 @@ class DrawsAt {
   uint64_t before_;
 };
 
-/// Calls `draw` with the part of the stream for `n` numbers in `self`, of which a block holds `per_block`.
+/// Calls `draw` with the part of the stream for `n` numbers in `self`; a block holds `per_block` numbers.
 /// Where it throws, as the kernel does that refuses probabilities, the stream gets its part back. A meta
 /// tensor has no numbers, and takes none.
 template <class F>

@@ -154,7 +154,7 @@ Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
       !self.is_complex() && !target.is_complex(), NotImplemented,
       "mse_loss: not implemented for complex tensors, whose squares are no distances; use l1_loss, or "
       "abs(self - target)");
-  // Truth values beside numbers are numbers; `sub` would refuse them.
+  // Truth values with numbers are numbers; `sub` would refuse them.
   const auto number = [](const Tensor& x, const Tensor& other) {
     return x.dtype() == DType::Bool ? x.to(other.dtype()) : x;
   };

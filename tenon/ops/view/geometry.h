@@ -1,5 +1,5 @@
 // The arithmetic of sizes and strides: sizes with a -1, strides of a reshaped view, ranges of slices. Used by
-// views, indexing and composite operators. Knows nothing of elements.
+// views, indexing and composite operators. Independent of elements.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@
 namespace tenon::ops {
 namespace {
 
-/// A vector of no elements may stand among tensors of any shape, as in PyTorch.
+/// A vector of no elements may be joined with tensors of any shape, as in PyTorch.
 bool is_skipped(HeaderRef t) { return t.dim() == 1 && t.numel() == 0; }
 
 }  // namespace

@@ -278,7 +278,7 @@ Tensor max_pool_backward(const Tensor& grad, IntArrayRef input_size, const Tenso
   const auto rank = static_cast<size_t>(spatial);
   int64_t plane = 1;
   for (const int64_t n : spatial_sizes(input_size, rank)) plane *= n;
-  // Without a batch, four sizes may lie as those of two-dimensional images in channels-last order do.
+  // Without a batch, four sizes may have the strides of two-dimensional images in channels-last order.
   if (ndim != spatial + 2 || !shape::lies_channels_last(grad.sizes(), grad.strides())) {
     Dims flat(input_size.data(), input_size.size() - rank);
     flat.push_back(plane);

@@ -87,7 +87,7 @@ Axis nearest_axis(int64_t inputs, int64_t outputs, double scale, bool exact) {
   return axis;
 }
 
-/// Where output `o` lies in the input.
+/// The position of output `o` in the input.
 double place_of(int64_t o, int64_t inputs, int64_t outputs, bool align_corners, double scale) {
   const auto x = static_cast<double>(o);
   if (align_corners)
@@ -129,7 +129,7 @@ Axis cubic_axis(int64_t inputs, int64_t outputs, bool align_corners, double scal
   return axis;
 }
 
-/// The kernel that weighs what lies `x` away, of linear (half as wide) or cubic interpolation. Cubic here has
+/// The weight of an element at distance `x`, in linear (half as wide) or cubic interpolation. Cubic here has
 /// a = -0.5, as in Pillow and PyTorch.
 double filter(double x, bool cubic) {
   constexpr double kA = -0.5;

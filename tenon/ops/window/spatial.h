@@ -14,7 +14,7 @@ namespace tenon::ops {
 /// "avg_pool2d" of "avg_pool" and 2.
 std::string with_rank(const char* name, size_t rank);
 
-/// One number for each axis: a list of one stands for all. Throws Error{Value} naming `op` and `argument` for
+/// One number for each axis: a list of one applies to all. Throws Error{Value} naming `op` and `argument` for
 /// another length.
 Dims per_axis(IntArrayRef values, size_t rank, const char* op, const char* argument);
 

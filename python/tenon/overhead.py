@@ -206,7 +206,7 @@ def _operator_rows(op: Any, arguments: Arguments) -> list[Row]:
     measured = measure([*rungs, plain])
     rows = steps([rung.step for rung in rungs], measured[:-1])
     if rungs[-1].step == "dispatch and autograd":
-        rows.append(difference("  of which dispatch alone", measured[-1], measured[len(rungs) - 2]))
+        rows.append(difference("  dispatch alone", measured[-1], measured[len(rungs) - 2]))
     return rows
 
 
@@ -279,7 +279,7 @@ def _torch_operator(torch: Any, schema: str, impl: Any, arguments: Arguments, re
     rungs = [Rung("", alone, names), Rung("", plain, names), Rung("", _call_of("op", recorded, tracked), tracked)]
     direct, dispatched, whole = measure(rungs)
     both = difference("", whole, direct)
-    return {"dispatch and autograd": both.tenon, "  of which dispatch alone": difference("", dispatched, direct).tenon, "total": min(whole)}
+    return {"dispatch and autograd": both.tenon, "  dispatch alone": difference("", dispatched, direct).tenon, "total": min(whole)}
 
 
 def _torch_norm(size: int) -> dict[str, float | None]:

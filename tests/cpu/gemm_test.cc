@@ -147,6 +147,32 @@ TYPED_TEST(Gemm, EveryElementHasTheDefinedBitsOnEveryInstructionSet) {
   }
 }
 
+/// Rows of A and columns of C that are checked against the definition where all would take long.
+constexpr int64_t kSomeColumns[] = {0, 15, 16, 33, 512, 598, 599, 600};
+
+TYPED_TEST(Gemm, FewRowsTimesALargeMatrixHaveTheDefinedBitsOnEveryInstructionSet) {
+  using T = TypeParam;
+  for (const Order order : {Order::Row, Order::Column}) {
+    for (int64_t m = 1; m <= 8; ++m) {
+      const T alpha = m % 2 ? T(1) : T(0.7), beta = m % 2 ? T(0) : T(-1.3);
+      auto a = make<T>(m, 579, m == 3 ? Order::Column : Order::Row), b = make<T>(579, 601, order),
+           c = make<T>(m, 601, m == 4 ? Order::Padded : Order::Row);
+      for (auto* x : {&a, &b, &c}) x->fill(random_value<T>);
+      const auto before = c;
+      for (const CpuTarget target : supported_cpu_targets()) {
+        c = before;
+        run_on(target, args_of(a, b, c, alpha, beta));
+        auto old = before;
+        for (int64_t i = 0; i < m; ++i) {
+          for (const int64_t j : kSomeColumns)
+            ASSERT_TRUE(same(c.at(i, j), defined(a, b, i, j, alpha, beta, old.at(i, j))))
+                << name(target) << " " << m << " rows, at " << i << ", " << j;
+        }
+      }
+    }
+  }
+}
+
 TYPED_TEST(Gemm, StridesDoNotChangeBitsNorTouchOtherElements) {
   using T = TypeParam;
   const int64_t shapes[][3] = {{1, 40, 30},  {2, 19, 270},   {9, 21, 34},
@@ -419,6 +445,35 @@ TYPED_TEST(HalfGemm, RoundsTheFloat32ProductOnce) {
       for (int64_t j = 0; j < 12; ++j) {
         const T expected(defined(wide_a, wide_b, i, j, 0.5f, 2.0f, static_cast<float>(before.at(i, j))));
         EXPECT_EQ(c.at(i, j).bits, expected.bits);
+      }
+    }
+  }
+}
+
+TYPED_TEST(HalfGemm, LargeMatricesHaveTheRoundedBitsOnEveryInstructionSet) {
+  using T = TypeParam;
+  for (const Order order : {Order::Row, Order::Column, Order::Padded}) {
+    for (const int64_t m : {1, 2, 5, 8, 33}) {
+      const HalfGemmScale scale = m == 2 ? HalfGemmScale{0.5f, 2.0f} : HalfGemmScale{};
+      auto a = make<T>(m, 579, Order::Row), b = make<T>(579, 601, order), c = make<T>(m, 601, Order::Row);
+      auto wide_a = make<float>(m, 579, Order::Row), wide_b = make<float>(579, 601, Order::Row);
+      for (auto* x : {&a, &b, &c}) x->fill([] { return T(random_value<float>()); });
+      for (int64_t p = 0; p < 579; ++p) {
+        for (int64_t i = 0; i < m; ++i) wide_a.at(i, p) = a.at(i, p);
+        for (int64_t j = 0; j < 601; ++j) wide_b.at(p, j) = b.at(p, j);
+      }
+      auto before = c;
+      for (const CpuTarget target : supported_cpu_targets()) {
+        c = before;
+        half_gemm_kernel<T>(target)(args_of(a, b, c), scale);
+        for (int64_t i = 0; i < m; ++i) {
+          for (const int64_t j : kSomeColumns) {
+            const T expected(
+                defined(wide_a, wide_b, i, j, scale.alpha, scale.beta, static_cast<float>(before.at(i, j))));
+            ASSERT_EQ(c.at(i, j).bits, expected.bits)
+                << name(target) << " " << m << " rows, at " << i << ", " << j;
+          }
+        }
       }
     }
   }

@@ -14,6 +14,9 @@ namespace {
 /// costs.
 constexpr int64_t kParallelWork = int64_t{1} << 20;
 
+template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
 /// C^T = B^T A^T: each product of two elements and the order of the sum are the same.
 template <class T>
 GemmArgs<T> transposed(const GemmArgs<T>& g) {
@@ -33,13 +36,15 @@ void settle_strides(GemmArgs<T>& g) {
 }
 
 template <class T>
-void scale(const GemmArgs<T>& g) {
+void scale(const GemmArgs<T>& g, HalfGemmScale half) {
   for (int64_t i = 0; i < g.m; ++i) {
     for (int64_t j = 0; j < g.n; ++j) {
       T& c = g.c[i * g.c_row + j * g.c_col];
       if constexpr (std::is_integral_v<T>) {
         using U = std::make_unsigned_t<T>;
         c = static_cast<T>(static_cast<U>(c) * static_cast<U>(g.beta));
+      } else if constexpr (kIsHalf<T>) {
+        c = half.beta == 0 ? T(0.0f) : T(static_cast<float>(c) * half.beta);
       } else {
         c = g.beta == T(0) ? T(0) : c * g.beta;
       }
@@ -48,8 +53,11 @@ void scale(const GemmArgs<T>& g) {
 }
 
 template <class T>
-void run(const GemmArgs<T>& g) {
-  if constexpr (std::is_floating_point_v<T>) {
+void run(const GemmArgs<T>& g, HalfGemmScale half) {
+  if constexpr (kIsHalf<T>) {
+    static const HalfGemmKernel<T> kernel = half_gemm_kernel<T>(cpu_target());
+    kernel(g, half);
+  } else if constexpr (std::is_floating_point_v<T>) {
     static const GemmKernel<T> kernel = gemm_kernel<T>(cpu_target());
     kernel(g);
   } else {
@@ -80,11 +88,11 @@ int64_t cut(int64_t size, int64_t step, int64_t index, int64_t count) {
 }
 
 template <class T>
-void run_parallel(const GemmArgs<T>& g) {
+void run_parallel(const GemmArgs<T>& g, HalfGemmScale half) {
   const int64_t work = g.m * g.n * g.k;
-  if (work < 2 * kParallelWork || in_parallel_region()) return run(g);
+  if (work < 2 * kParallelWork || in_parallel_region()) return run(g, half);
   const int64_t threads = std::min<int64_t>(num_threads(), work / kParallelWork);
-  if (threads < 2) return run(g);
+  if (threads < 2) return run(g, half);
   const Grid grid = choose_grid(g.m, g.n, threads);
   parallel_for(0, grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t piece = begin; piece < end; ++piece) {
@@ -95,34 +103,32 @@ void run_parallel(const GemmArgs<T>& g) {
       GemmArgs<T> part = g;
       part.m = i1 - i0, part.n = j1 - j0;
       part.a += i0 * g.a_row, part.b += j0 * g.b_col, part.c += i0 * g.c_row + j0 * g.c_col;
-      run(part);
+      run(part, half);
     }
   });
 }
 
-}  // namespace
-
 template <class T>
-void gemm(const GemmArgs<T>& args) {
+void any_gemm(const GemmArgs<T>& args, HalfGemmScale half) {
   if (args.m <= 0 || args.n <= 0) return;
-  if (args.k <= 0) return scale(args);
+  if (args.k <= 0) return scale(args, half);
   // The kernels vectorise along rows of C: let them be its contiguous direction, and the longer one of a
   // vector.
   const bool turn = args.n == 1 ? args.m > 1 : args.m > 1 && args.c_col != 1 && args.c_row == 1;
   GemmArgs<T> g = turn ? transposed(args) : args;
   settle_strides(g);
-  run_parallel(g);
+  run_parallel(g, half);
 }
 
 template <class T>
-void gemm_batched(const BatchedGemmArgs<T>& args) {
+void any_gemm_batched(const BatchedGemmArgs<T>& args, HalfGemmScale half) {
   const GemmArgs<T>& one = args.one;
   if (args.batch <= 0) return;
   // One right operand for all, and rows that continue from entry to entry: a single product of more rows.
   if (args.b_batch == 0 && args.a_batch == one.m * one.a_row && args.c_batch == one.m * one.c_row) {
     GemmArgs<T> all = one;
     all.m = one.m * args.batch;
-    return gemm(all);
+    return any_gemm(all, half);
   }
   const int64_t work = std::max<int64_t>(1, one.m * one.n * std::max<int64_t>(1, one.k));
   const auto entries = [&](int64_t begin, int64_t end) {
@@ -130,12 +136,30 @@ void gemm_batched(const BatchedGemmArgs<T>& args) {
       if (i > begin) check_stop();
       GemmArgs<T> g = one;
       g.a += i * args.a_batch, g.b += i * args.b_batch, g.c += i * args.c_batch;
-      gemm(g);
+      any_gemm(g, half);
     }
   };
   // Few large products are better split inside each.
   if (args.batch < num_threads() && work >= 2 * kParallelWork) return entries(0, args.batch);
   parallel_for(0, args.batch, std::max<int64_t>(1, kParallelWork / work), entries);
+}
+
+}  // namespace
+
+template <class T>
+void gemm(const GemmArgs<T>& args) {
+  any_gemm(args, {});
+}
+void gemm(const GemmArgs<Half>& args, HalfGemmScale scale) { any_gemm(args, scale); }
+void gemm(const GemmArgs<BFloat16>& args, HalfGemmScale scale) { any_gemm(args, scale); }
+
+template <class T>
+void gemm_batched(const BatchedGemmArgs<T>& args) {
+  any_gemm_batched(args, {});
+}
+void gemm_batched(const BatchedGemmArgs<Half>& args, HalfGemmScale scale) { any_gemm_batched(args, scale); }
+void gemm_batched(const BatchedGemmArgs<BFloat16>& args, HalfGemmScale scale) {
+  any_gemm_batched(args, scale);
 }
 
 template void gemm(const GemmArgs<float>&);

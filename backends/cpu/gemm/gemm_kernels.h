@@ -21,4 +21,14 @@ GemmKernel<float> gemm_kernel(CpuTarget target);
 template <>
 GemmKernel<double> gemm_kernel(CpuTarget target);
 
+/// The same for half types, whose alpha and beta are `scale`. S: Half or BFloat16.
+template <class S>
+using HalfGemmKernel = void (*)(const GemmArgs<S>& args, HalfGemmScale scale);
+template <class S>
+HalfGemmKernel<S> half_gemm_kernel(CpuTarget target);
+template <>
+HalfGemmKernel<Half> half_gemm_kernel(CpuTarget target);
+template <>
+HalfGemmKernel<BFloat16> half_gemm_kernel(CpuTarget target);
+
 }  // namespace tenon::cpu

@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
+#include "backends/cpu/gemm/gemm_few_rows-inl.h"
 #include "backends/cpu/gemm/gemm_kernels.h"
 #include "backends/cpu/gemm/gemm_pack-inl.h"
 #include "backends/cpu/gemm/gemm_scratch.h"
@@ -26,35 +28,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 /// Vectors of columns that a product of `rows` rows takes at a time.
 constexpr size_t panel_vecs(size_t rows) { return rows == 1 ? 8 : rows <= max_rows(4) ? 4 : kTileVecs; }
-
-/// The tile of that many rows and vectors. Partial ones are compiled in files of their own.
-template <class D, class T = hn::TFromD<D>>
-TileFunction<T> find_tile(size_t rows, size_t vecs, bool partial) {
-  const size_t at = tile_place(rows, vecs);
-  return partial ? partial_tiles(T())[at] : TileTable<T, false>::kTiles[at];
-}
-
-/// All rows of one panel of columns, `in.b` being readable with unit column stride.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void panel_rows(D d, int64_t m, int64_t k, TileIn<T> in, TileOut<T> out, size_t vecs,
-                           size_t columns) {
-  const bool partial = columns != vecs * hn::Lanes(d);
-  // Rows are dealt evenly: 8 as 4 + 4, not as 6 + 2, whose few sums would wait for one another.
-  const int64_t most = static_cast<int64_t>(max_rows(vecs));
-  const int64_t parts = (m + most - 1) / most;
-  const int64_t base = m / parts, longer = m % parts;
-  for (int64_t part = 0; part < parts; ++part) {
-    const int64_t rows = base + (part < longer ? 1 : 0);
-    find_tile<D>(static_cast<size_t>(rows), vecs, partial)(d, k, in, out, columns);
-    in.a += rows * in.a_row;
-    out.c += rows * out.c_row;
-  }
-}
-
-template <class T>
-TileOut<T> final_output(const GemmArgs<T>& g) {
-  return {g.c, g.c_row, g.c_col, g.alpha, g.beta, nullptr, 0};
-}
 
 /// Few rows times a matrix whose columns are contiguous.
 template <size_t kRows, class D, class T = hn::TFromD<D>>
@@ -147,8 +120,8 @@ HWY_INLINE void multiply_packed(D d, const PackedBlocks<T>& in, const TileOut<T>
 
 /// Large products, blocked for the caches as Goto and van de Geijn (2008) describe. Each pass over k is one
 /// block of the definition.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void blocked(D d, const GemmArgs<T>& g) {
+template <class D, class S, class T = hn::TFromD<D>>
+HWY_INLINE void blocked(D d, const GemmArgs<T>& g, const S* b) {
   // A block of A is 360 KiB and stays in L2, while B comes from L3: B comes once for each block of A.
   constexpr int64_t kBlockRows = 1440 / sizeof(T) / kTileRows * kTileRows;
   // Where a single block holds all rows of A, B is used once: in slices of 512 KiB, which stay in L2.
@@ -173,8 +146,8 @@ HWY_INLINE void blocked(D d, const GemmArgs<T>& g) {
       const int64_t block_k = std::min(kGemmBlock, g.k - pc), panel = width * block_k + kPanelGap;
       for (int64_t js = jc; js < block_end; js += slice_columns) {
         const int64_t columns = std::min(slice_columns, block_end - js);
-        pack_b_block(d, packed_b, panel, static_cast<size_t>(width), g.b + pc * g.b_row + js * g.b_col,
-                     g.b_row, g.b_col, block_k, static_cast<size_t>(columns));
+        pack_b_block(d, packed_b, panel, static_cast<size_t>(width), b + pc * g.b_row + js * g.b_col, g.b_row,
+                     g.b_col, block_k, static_cast<size_t>(columns));
         for (int64_t ic = 0; ic < g.m; ic += kBlockRows) {
           check_stop();
           const int64_t rows = std::min(kBlockRows, g.m - ic);
@@ -234,29 +207,52 @@ HWY_INLINE void outer(D d, const GemmArgs<T>& g) {
   }
 }
 
+/// Large products, B being stored as S.
+template <class D, class S, class T = hn::TFromD<D>>
+HWY_INLINE void large(D d, const GemmArgs<T>& g, const S* b) {
+  if (g.k <= kGemmBlock || totals_fit_c(g)) return blocked(d, g, b);
+  // Slices of rows bound the memory for totals.
+  constexpr int64_t kSlice = 1920;
+  GemmArgs<T> slice = g;
+  for (int64_t i = 0; i < g.m; i += kSlice) {
+    slice.m = std::min(kSlice, g.m - i);
+    blocked(d, slice, b);
+    slice.a += kSlice * g.a_row, slice.c += kSlice * g.c_row;
+  }
+}
+
+/// Few rows times a matrix that does not stay in L2, B being stored as S; whether it was one. More than four
+/// rows of columns that need no conversion pay for a packed panel.
+template <class D, class S, class T = hn::TFromD<D>>
+HWY_INLINE bool few_rows(D d, const GemmArgs<T>& g, const S* b) {
+  constexpr int64_t kLarge = int64_t{1} << 19;
+  if (g.m > kFewRows || g.k * g.n * static_cast<int64_t>(sizeof(S)) < kLarge) return false;
+  if (g.b_col == 1) {
+    few_rows_by_rows(d, g, b);
+  } else if (g.b_row == 1 && (g.m <= 4 || !std::is_same_v<S, T>)) {
+    few_rows_by_columns(d, g, b);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 template <class T>
 void product(const GemmArgs<T>& g) {
   const hn::ScalableTag<T> d;
   const bool columns_contiguous = g.b_row == 1 && g.b_col != 1;
   if (g.k == 1 && g.b_col == 1 && final_output(g).plain()) {
     outer(d, g);
+  } else if (few_rows(d, g, g.b)) {
+    return;
   } else if (g.m == 1 && columns_contiguous) {
     rows_times_transposed<1>(d, g);
   } else if (g.m == 2 && columns_contiguous) {
     rows_times_transposed<2>(d, g);
   } else if (g.m < 16 || g.m * g.n * g.k <= int64_t{96} * 96 * 96) {
     direct(d, g);
-  } else if (g.k <= kGemmBlock || totals_fit_c(g)) {
-    blocked(d, g);
   } else {
-    // Slices of rows bound the memory for totals.
-    constexpr int64_t kSlice = 1920;
-    GemmArgs<T> slice = g;
-    for (int64_t i = 0; i < g.m; i += kSlice) {
-      slice.m = std::min(kSlice, g.m - i);
-      blocked(d, slice);
-      slice.a += kSlice * g.a_row, slice.c += kSlice * g.c_row;
-    }
+    large(d, g, g.b);
   }
 }
 

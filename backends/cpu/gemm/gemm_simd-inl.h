@@ -10,8 +10,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
+#include "backends/cpu/copy/half-inl.h"
 #include "hwy/highway.h"
+#include "tenon/core/half.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
@@ -43,6 +46,24 @@ HWY_INLINE void store_first(hn::Vec<D> v, D d, T* p, size_t count) {
 #else
   hn::BlendedStore(v, hn::FirstN(d, count), d, p);
 #endif
+}
+
+/// A vector of elements as matrices are stored: of the vector's type, or half types, which become float32.
+template <class D, class S>
+HWY_INLINE hn::Vec<D> load_stored(D d, const S* p) {
+  if constexpr (std::is_same_v<S, Half>) {
+    return load_float16(d, reinterpret_cast<const uint16_t*>(p));
+  } else if constexpr (std::is_same_v<S, BFloat16>) {
+    return load_bfloat16(d, reinterpret_cast<const uint16_t*>(p));
+  } else {
+    return hn::LoadU(d, p);
+  }
+}
+
+/// Asks for the lines of `count` elements, which are read soon.
+template <class S>
+HWY_INLINE void prefetch_span(const S* p, size_t count) {
+  for (size_t i = 0; i < count; i += 64 / sizeof(S)) __builtin_prefetch(p + i);
 }
 
 /// Lanes of a 128-bit block: as many consecutive k as one transposition takes.

@@ -1,0 +1,225 @@
+// Few rows times a matrix that is too large for the caches: it is read once, in the order of memory, and
+// asked for ahead of time. Included once per instruction set by gemm_product-inl.h.
+
+#if defined(TENON_CPU_GEMM_FEW_ROWS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_CPU_GEMM_FEW_ROWS_INL
+#undef TENON_CPU_GEMM_FEW_ROWS_INL
+#else
+#define TENON_CPU_GEMM_FEW_ROWS_INL
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "backends/cpu/gemm/gemm_kernels.h"
+#include "backends/cpu/gemm/gemm_pack-inl.h"
+#include "backends/cpu/gemm/gemm_scratch.h"
+#include "backends/cpu/gemm/gemm_tile_table-inl.h"
+#include "hwy/highway.h"
+#include "tenon/core/parallel.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// The tile of that many rows and vectors. Partial ones are compiled in files of their own.
+template <class D, class T = hn::TFromD<D>>
+TileFunction<T> find_tile(size_t rows, size_t vecs, bool partial) {
+  const size_t at = tile_place(rows, vecs);
+  return (partial ? partial_tiles(T()) : full_tiles(T()))[at];
+}
+
+/// All rows of one panel of columns, `in.b` being readable with unit column stride.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void panel_rows(D d, int64_t m, int64_t k, TileIn<T> in, TileOut<T> out, size_t vecs,
+                           size_t columns) {
+  const bool partial = columns != vecs * hn::Lanes(d);
+  // Rows are dealt evenly: 8 as 4 + 4, not as 6 + 2, whose few sums would wait for one another.
+  const int64_t most = static_cast<int64_t>(max_rows(vecs));
+  const int64_t parts = (m + most - 1) / most;
+  const int64_t base = m / parts, longer = m % parts;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t rows = base + (part < longer ? 1 : 0);
+    find_tile<D>(static_cast<size_t>(rows), vecs, partial)(d, k, in, out, columns);
+    in.a += rows * in.a_row;
+    out.c += rows * out.c_row;
+    if (out.resume) out.resume += rows * out.resume_row;
+  }
+}
+
+template <class T>
+TileOut<T> final_output(const GemmArgs<T>& g) {
+  return {g.c, g.c_row, g.c_col, g.alpha, g.beta, nullptr, 0};
+}
+
+/// Most rows that these functions take.
+inline constexpr int64_t kFewRows = 8;
+/// Vectors of columns that are added up at a time.
+inline constexpr size_t kFewVecs = 2;
+/// Rows of B that are added together, as the registers allow.
+inline constexpr int64_t kFewDepth = HWY_TARGET == HWY_AVX3 ? 8 : 4;
+
+/// k of columns that are turned together: few lines of each, so that memory and arithmetic take turns often.
+inline constexpr int64_t kFewChunk = 64;
+
+/// total = first ? sum : total + sum, and sum = 0.
+template <class T>
+HWY_INLINE void end_block(T* total, T* sum, int64_t size, bool first) {
+  for (int64_t i = 0; i < size; ++i) {
+    total[i] = first ? sum[i] : total[i] + sum[i];
+    sum[i] = T(0);
+  }
+}
+
+/// Adds kDepth rows of B, times `a`, [m, kDepth], to the sums of m rows and `columns` columns, and asks for
+/// the rows that come next.
+template <int64_t kDepth, class D, class S, class T = hn::TFromD<D>>
+HWY_NOINLINE void add_rows(D d, int64_t m, const T* a, const S* b, ptrdiff_t b_row, const S* next, T* sums,
+                           ptrdiff_t sums_row, int64_t columns) {
+  using V = hn::Vec<D>;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), step = static_cast<int64_t>(kFewVecs) * lanes;
+  int64_t j = 0;
+  for (; j + step <= columns; j += step) {
+    V b0[kDepth], b1[kDepth];
+#pragma GCC unroll 8
+    for (int64_t p = 0; p < kDepth; ++p) {
+      b0[p] = load_stored(d, b + p * b_row + j);
+      b1[p] = load_stored(d, b + p * b_row + j + lanes);
+      prefetch_span(next + p * b_row + j, static_cast<size_t>(step));
+    }
+    const T* ar = a;
+    T* at = sums + j;
+    for (int64_t r = 0; r < m; ++r, ar += kDepth, at += sums_row) {
+      V s0 = hn::LoadU(d, at), s1 = hn::LoadU(d, at + lanes);
+#pragma GCC unroll 8
+      for (int64_t p = 0; p < kDepth; ++p) {
+        const V av = hn::Set(d, ar[p]);
+        s0 = fused_mul_add(d, av, b0[p], s0);
+        s1 = fused_mul_add(d, av, b1[p], s1);
+      }
+      hn::StoreU(s0, d, at);
+      hn::StoreU(s1, d, at + lanes);
+    }
+  }
+  for (; j < columns; ++j) {
+    for (int64_t r = 0; r < m; ++r) {
+      for (int64_t p = 0; p < kDepth; ++p)
+        sums[r * sums_row + j] =
+            std::fma(a[r * kDepth + p], static_cast<T>(b[p * b_row + j]), sums[r * sums_row + j]);
+    }
+  }
+}
+
+/// B has contiguous rows. A run of each is read, some rows at a time; sums stay in L1.
+template <class D, class S, class T = hn::TFromD<D>>
+HWY_INLINE void few_rows_by_rows(D d, const GemmArgs<T>& g, const S* b) {
+  constexpr int64_t kLine = 64 / sizeof(T), kSums = 16384 / sizeof(T);
+  const int64_t run = std::min((g.n + kLine - 1) / kLine, kSums / kLine / std::max<int64_t>(g.m, 2)) * kLine;
+  T* sums =
+      static_cast<T*>(gemm_scratch(GemmScratch::PackedB, static_cast<size_t>(2 * g.m * run) * sizeof(T)));
+  T* totals = sums + g.m * run;
+  T a[kFewRows * kFewDepth];
+  std::fill_n(sums, g.m * run, T(0));
+  for (int64_t j = 0; j < g.n; j += run) {
+    const int64_t columns = std::min(run, g.n - j);
+    const S* after = b + (j + 2 * run <= g.n ? j + run : 0);
+    for (int64_t pc = 0; pc < g.k; pc += kGemmBlock) {
+      check_stop();
+      const int64_t end = std::min(pc + kGemmBlock, g.k);
+      for (int64_t p = pc; p < end;) {
+        const int64_t depth = p + kFewDepth <= end ? kFewDepth : 1;
+        for (int64_t r = 0; r < g.m; ++r) {
+          for (int64_t i = 0; i < depth; ++i) a[r * depth + i] = g.a[r * g.a_row + (p + i) * g.a_col];
+        }
+        const S* rows = b + p * g.b_row + j;
+        const S* next = p + 2 * kFewDepth <= g.k ? rows + kFewDepth * g.b_row : after;
+        const auto add = depth == 1 ? &add_rows<1, D, S> : &add_rows<kFewDepth, D, S>;
+        add(d, g.m, a, rows, g.b_row, next, sums, run, columns);
+        p += depth;
+      }
+      end_block(totals, sums, g.m * run, pc == 0);
+    }
+    TileOut<T> out = final_output(g);
+    out.c += j * g.c_col;
+    finish_tile(d, totals, static_cast<size_t>(g.m), static_cast<size_t>(run), static_cast<size_t>(columns),
+                out);
+  }
+}
+
+/// Adds `depth` k of packed columns to the sums of kRows rows, and asks for lines that come later: one of
+/// each of `columns` columns, spread over the loop.
+template <size_t kRows, class D, class S, class T = hn::TFromD<D>>
+HWY_NOINLINE void add_columns(D d, int64_t depth, const T* a, ptrdiff_t a_row, ptrdiff_t a_col,
+                              const T* packed, T* sums, const S* later, ptrdiff_t b_col, int64_t columns) {
+  using V = hn::Vec<D>;
+  const size_t lanes = hn::Lanes(d);
+  V sum[kRows][kFewVecs];
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (size_t v = 0; v < kFewVecs; ++v) sum[r][v] = hn::Load(d, sums + (r * kFewVecs + v) * lanes);
+  }
+  for (int64_t p = 0; p < depth; ++p, a += a_col, packed += kFewVecs * lanes) {
+    for (int64_t c = p; c < columns; c += depth) prefetch_span(later + c * b_col, kFewChunk);
+    const V b0 = hn::Load(d, packed), b1 = hn::Load(d, packed + lanes);
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+      const V av = hn::Set(d, a[static_cast<ptrdiff_t>(r) * a_row]);
+      sum[r][0] = fused_mul_add(d, av, b0, sum[r][0]);
+      sum[r][1] = fused_mul_add(d, av, b1, sum[r][1]);
+    }
+  }
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (size_t v = 0; v < kFewVecs; ++v) hn::Store(sum[r][v], d, sums + (r * kFewVecs + v) * lanes);
+  }
+}
+
+/// B has contiguous columns. A line of each of some columns is read, turned in L1, and added to sums, which
+/// stay there.
+template <class D, class S, class T = hn::TFromD<D>>
+HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
+  constexpr size_t kMostWidth = kFewVecs * hn::MaxLanes(D());
+  HWY_ALIGN T packed[kFewChunk * kMostWidth];
+  HWY_ALIGN T sums[static_cast<size_t>(kFewRows) * kMostWidth] = {};
+  HWY_ALIGN T totals[static_cast<size_t>(kFewRows) * kMostWidth];
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), width = static_cast<int64_t>(kFewVecs) * lanes;
+  for (int64_t j = 0; j < g.n; j += width, b += width * g.b_col) {
+    const int64_t columns = std::min(width, g.n - j);
+    if (columns < width) std::fill_n(packed, kFewChunk * width, T(0));
+    for (int64_t p = 0; p < g.k;) {
+      if (p % (16 * kGemmBlock) == 0) check_stop();
+      const int64_t depth = std::min(kFewChunk, g.k - p), coming = p + kFewChunk;
+      for (int64_t v = 0; v * lanes < columns; ++v) {
+        pack_columns(d, packed + v * lanes, static_cast<size_t>(width), b + v * lanes * g.b_col + p, g.b_col,
+                     depth, static_cast<size_t>(std::min(lanes, columns - v * lanes)));
+      }
+      // The lines after the next ones, of these columns or of the next.
+      const S* later = coming < g.k           ? b + coming
+                       : j + 2 * width <= g.n ? b + width * g.b_col + coming - g.k
+                                              : b;
+      const T* a = g.a + p * g.a_col;
+      int64_t wanted = columns;
+      for (int64_t r = 0; r < g.m; r += 4, wanted = 0) {
+        const auto add = g.m - r >= 4   ? &add_columns<4, D, S>
+                         : g.m - r == 3 ? &add_columns<3, D, S>
+                         : g.m - r == 2 ? &add_columns<2, D, S>
+                                        : &add_columns<1, D, S>;
+        add(d, depth, a + r * g.a_row, g.a_row, g.a_col, packed, sums + r * width, later, g.b_col, wanted);
+      }
+      p += depth;
+      if (p % kGemmBlock == 0 || p == g.k) end_block(totals, sums, g.m * width, p <= kGemmBlock);
+    }
+    TileOut<T> out = final_output(g);
+    out.c += j * g.c_col;
+    finish_tile(d, totals, static_cast<size_t>(g.m), static_cast<size_t>(width), static_cast<size_t>(columns),
+                out);
+  }
+}
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -38,6 +38,10 @@ class Machine {
   }
 
  private:
+  void frame(uint64_t size) {
+    const size_t left = pickle_.size() - at_;
+    if (size > left) refuse(fmt::format("a frame of {} bytes is announced, and {} follow", size, left));
+  }
   std::string_view take(uint64_t size) {
     if (size > pickle_.size() - at_) refuse(fmt::format("{} bytes are expected, and the pickle ends", size));
     const std::string_view out = pickle_.substr(at_, size);
@@ -193,9 +197,7 @@ void Machine::step(unsigned char opcode) {
         refuse(fmt::format("protocol {} is not one of 2 to 5", protocol));
       return;
     case 0x95:  // FRAME
-      if (const uint64_t size = number(8); size > pickle_.size() - at_)
-        refuse(fmt::format("a frame of {} bytes is announced, and {} follow", size, pickle_.size() - at_));
-      return;
+      return frame(number(8));
     case '(':
       return marks_.push_back(stack_.size());
     case '0':  // POP

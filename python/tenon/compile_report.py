@@ -24,6 +24,7 @@ class Report:
         "replays": with pure=True, how many there are ("count"), and how often one ran ("runs")
         "replanned": with pure=True, what was another value than in an earlier call: "reason", "count"
         "refused": with pure=True, why the program runs at every call: "reason", "line"
+        "skipped": runs that were not recorded, as those before them had joined no calls: "count"
         "forgotten": all plans were dropped, as there were more than 1,024: "count"
     """
 
@@ -76,6 +77,8 @@ class Report:
             for event in sorted(events, key=lambda e: -e["count"])[:_SHOWN]:
                 lines.append(f"  {_place(event.get('line'))}{describe(event)} ({_times(event['count'])})")
             lines += _more(len(events))
+        for event in self.of("skipped"):
+            lines.append(f"not recorded {_times(event['count'])}: what was given was no larger than where no calls were joined")
         for event in self.of("replays"):
             lines.append(f"{_count(event['count'], 'replay')}, run {_times(event['runs'])} without the program")
         return "\n".join(lines)

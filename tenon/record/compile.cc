@@ -11,8 +11,8 @@ uint64_t new_program() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-Scope::Scope(uint64_t program, const ScopeOptions& options)
-    : number_(Recorder::current().begin(program, options)) {}
+Scope::Scope(uint64_t program, const ScopeOptions& options, int64_t size)
+    : number_(Recorder::current().begin(program, options, size)) {}
 
 void Scope::end() {
   open_ = false;

@@ -34,7 +34,8 @@ uint64_t new_program() noexcept;
 /// ended, or as soon as somebody reads it.
 class Scope {
  public:
-  explicit Scope(uint64_t program = 0, const ScopeOptions& options = {});
+  /// `size`: how large what the program is given is (`size_of`); negative if that is not known.
+  explicit Scope(uint64_t program = 0, const ScopeOptions& options = {}, int64_t size = -1);
   /// Computes what is left, and throws what that throws. On the thread that began it, after the scopes
   /// inside.
   void end();
@@ -51,6 +52,25 @@ class Scope {
 /// Computes what the thread has recorded. Throws the first error.
 void flush();
 
+/// How large what a program is given is: elements of tensors, and whole numbers, which may be sizes. -1 where
+/// a type says nothing of that. Runs that are given no more than earlier ones, none of which joined any
+/// calls, are recorded now and then only.
+template <class... A>
+int64_t size_of(const A&... args) {
+  int64_t size = 0;
+  bool is_known = true;
+  const auto add = [&]<class T>(const T& value) {
+    if constexpr (requires { value.numel(); })
+      size += value.numel();
+    else if constexpr (std::is_integral_v<T>)
+      size += value < 0 ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
+    else if constexpr (!std::is_floating_point_v<T>)
+      is_known = false;
+  };
+  (add(args), ...);
+  return is_known ? size : -1;
+}
+
 }  // namespace tenon::record
 
 namespace tenon {
@@ -59,7 +79,7 @@ namespace tenon {
 template <class F>
 auto compile(F f, const record::ScopeOptions& options = {}) {
   return [f = std::move(f), options, program = record::new_program()]<class... A>(A&&... args) mutable {
-    record::Scope scope(program, options);
+    record::Scope scope(program, options, record::size_of(args...));
     if constexpr (std::is_void_v<std::invoke_result_t<F&, A...>>) {
       f(std::forward<A>(args)...);
       scope.end();

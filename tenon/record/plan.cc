@@ -142,6 +142,10 @@ std::vector<uint32_t> Plan::written_by_regions() const {
   return slots;
 }
 
+bool Plan::joins_calls() const noexcept {
+  return std::ranges::any_of(steps_, [](const Step& step) { return step.loop || step.anchored; });
+}
+
 bool Plan::serves(const std::vector<bool>& wanted) const noexcept {
   if (wanted.size() != wanted_.size()) return false;
   for (size_t i = 0; i < wanted.size(); ++i) {

@@ -36,6 +36,8 @@ class Plan {
   std::vector<uint32_t> written_by_regions() const;
   bool is_loaded() const noexcept { return is_loaded_; }  ///< From the cache.
   size_t num_steps() const noexcept { return steps_.size(); }
+  /// Whether any calls run as one: else recording them has gained nothing.
+  bool joins_calls() const noexcept;
   const graph::FusionReport& report() const noexcept { return report_; }
 
  private:

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "tenon/cache/plan_cache.h"
 #include "tenon/core/error.h"
@@ -126,7 +127,12 @@ std::map<std::string, uint64_t> Recorder::reasons() {
   return texts;
 }
 
-uint64_t Recorder::begin(uint64_t program, const ScopeOptions& options) {
+bool Recorder::is_to_skip(int64_t size) const noexcept {
+  const bool is_asked_for = options_.threshold <= 0 || capture_ || flush_state_ != 0;
+  return now_->to_skip > 0 && program_ != 0 && size >= 0 && size <= now_->size && !is_asked_for;
+}
+
+uint64_t Recorder::begin(uint64_t program, const ScopeOptions& options, int64_t size) {
   start_recording();
   scopes_.push_back(new_scope());
   if (scopes_.size() > 1) return scopes_.back();
@@ -141,7 +147,15 @@ uint64_t Recorder::begin(uint64_t program, const ScopeOptions& options) {
   begin_segment(trie_->root());
   flush_state_ = random_flush_seed();
   gate.threshold = options.threshold;
-  thread_state.included |= kRecord;
+  size_ = size;
+  has_joined_ = false;
+  skips_ = is_to_skip(size);
+  if (skips_) {
+    --now_->to_skip;
+    ++now_->num_skipped;
+  } else {
+    thread_state.included |= kRecord;
+  }
   return scopes_.back();
 }
 
@@ -164,14 +178,28 @@ Recorder::Summary Recorder::summary(uint64_t program) {
   const Lock lock(*this);
   const auto known = programs_.find(program);
   if (known == programs_.end()) return {};
-  const auto& [trie, report] = known->second;
-  Summary made{.report = report, .num_cleared = trie.num_cleared()};
+  const Trie& trie = known->second.trie;
+  Summary made{.report = known->second.report,
+               .num_skipped = known->second.num_skipped,
+               .num_cleared = trie.num_cleared()};
   trie.each([&](const TrieNode& node) {
     ++made.num_nodes;
     made.plans.insert(made.plans.end(), node.plans.begin(), node.plans.end());
   });
   std::ranges::sort(made.plans, {}, &PlannedSegment::number);
   return made;
+}
+
+void Recorder::note_run() noexcept {
+  // What a program is given decides most of its sizes; what else it uses, a recorded run now and then sees.
+  constexpr uint32_t kTries = 2, kSkips = 31;
+  if (has_joined_) {
+    now_->in_vain = now_->to_skip = 0;
+    now_->size = 0;
+    return;
+  }
+  if (++now_->in_vain >= kTries) now_->to_skip = kSkips;
+  now_->size = std::max(now_->size, size_);
 }
 
 void Recorder::end(uint64_t scope) {
@@ -185,6 +213,7 @@ void Recorder::end(uint64_t scope) {
   if (scopes_.empty()) {
     thread_state.included = DispatchKeySet(thread_state.included.bits() & ~kRecord.bits());
     flush(kScopeEnd);
+    if (!std::exchange(skips_, false)) note_run();
     if (cache::PlanCache::is_behind()) [[unlikely]]
       cache::PlanCache::get().write_if_due();
   }

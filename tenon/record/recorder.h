@@ -39,8 +39,10 @@ class Recorder final : public PendingWork, private graph::CallStorages {
   static Recorder& current();
 
   /// Opens a scope, and returns its number; `program` names where its calls were recorded before. An inner
-  /// scope adds to the outer one.
-  uint64_t begin(uint64_t program, const ScopeOptions& options);
+  /// scope adds to the outer one. `size` is how large what the program is given is, in elements; negative if
+  /// that is not known. Where the last runs of a program that were given as much have joined no calls,
+  /// nothing is recorded but now and then.
+  uint64_t begin(uint64_t program, const ScopeOptions& options, int64_t size = -1);
   /// Closes it; the outermost one computes what was recorded, and throws what that throws. Throws
   /// Error{Runtime} for a scope that is not open on this thread, and, having closed them as well, where
   /// scopes inside it are open.
@@ -53,6 +55,7 @@ class Recorder final : public PendingWork, private graph::CallStorages {
     std::vector<PlannedSegment> plans;  ///< In the order in which they were made.
     ProgramReport report;
     uint64_t num_nodes = 0;    ///< Calls that differ, or follow others.
+    uint64_t num_skipped = 0;  ///< Runs that were not recorded.
     uint64_t num_cleared = 0;  ///< How often all plans were forgotten.
   };
   Summary summary(uint64_t program);
@@ -91,6 +94,11 @@ class Recorder final : public PendingWork, private graph::CallStorages {
   struct Program {
     Trie trie;
     ProgramReport report;
+    // Recorded runs in a row that have joined no calls, and the most that one of them was given; how many
+    // runs from now on need not be recorded, and how many were not.
+    uint32_t in_vain = 0, to_skip = 0;
+    int64_t size = 0;
+    uint64_t num_skipped = 0;
   };
   class Lock;
   /// Why a segment is computed, for which call if it is one, and the line.
@@ -151,6 +159,10 @@ class Recorder final : public PendingWork, private graph::CallStorages {
   std::exception_ptr compute(Lock& lock, const Cause& cause);
   std::exception_ptr compute_own(const Cause& cause);
   void throw_late_error();
+  /// Whether a run of the program now_ is not worth recording.
+  bool is_to_skip(int64_t size) const noexcept;
+  /// A recorded run of it has ended.
+  void note_run() noexcept;
   /// What comes next begins a segment behind one that ended at a node.
   void begin_segment(TrieNode* behind) noexcept;
 
@@ -160,6 +172,9 @@ class Recorder final : public PendingWork, private graph::CallStorages {
   Program* now_ = nullptr;  // of the open scope
   Trie* trie_ = nullptr;    // its own
   std::unordered_map<uint64_t, Program> programs_;
+  int64_t size_ = -1;         // of what the program was given
+  bool skips_ = false;        // the scope, and those in it, are not recorded
+  bool has_joined_ = false;   // calls of the scope
   uint64_t flush_state_ = 0;  // of random flushes, which tests ask for
 
   // Of the segment; another thread that wants its results locks it.

@@ -22,6 +22,22 @@ TEST(Record, AChainIsComputedWhenItIsRead) {
   scope.end();
 }
 
+TEST(Record, ProgramsThatJoinNothingAreRecordedNowAndThen) {
+  EXPECT_EQ(record::size_of(ones({3, 4}), -2, 0.5), 14);
+  EXPECT_EQ(record::size_of(std::vector<Tensor>()), -1);
+  const Tensor small = randn({4}), large = randn({1 << 17});
+  uint64_t inside = 0;  // runs in which calls could wait
+  auto f = compile([&](const Tensor& x) {
+    inside += thread_state.included.has(Functionality::Record);
+    return (x * 2.0 + 1.0).tanh();
+  });
+  for (int i = 0; i < 70; ++i) f(small);
+  EXPECT_EQ(inside, 4u) << "two, then one of 32";
+  const uint64_t before = recorded();
+  EXPECT_TRUE(same_bits(f(large), (large * 2.0 + 1.0).tanh()));
+  EXPECT_EQ(recorded() - before, 3u);
+}
+
 TEST(Record, AProgramThatRepeatsItselfIsPlannedOnce) {
   const Tensor x = randn({64}), y = randn({64});
   double lr = 0.5;

@@ -4,13 +4,16 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
 #include "python/src/replay/replay.h"
+#include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/anomaly.h"
 #include "tenon/autograd/saved_hooks.h"
 #include "tenon/record/recorder.h"
@@ -84,6 +87,27 @@ PyObject* call_pure(Pure& pure, PyObject* const* args, size_t n, PyObject* keywo
                                        static_cast<unsigned long long>(fits)));
 }
 
+/// How large what a function is given is: elements of tensors, and numbers, which may be sizes. -1 where it
+/// is given containers.
+int64_t size_of(PyObject* const* args, size_t n, PyObject* keywords) {
+  const size_t named = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
+  int64_t size = 0;
+  for (PyObject* const o : std::span(args, n + named)) {
+    int64_t own = 0;
+    if (is_tensor(o)) {
+      own = tensor_of(o).numel();
+    } else if (PyLong_CheckExact(o)) {
+      int overflow = 0;
+      own = std::abs(PyLong_AsLongLongAndOverflow(o, &overflow));
+      if (overflow != 0) return -1;
+    } else if (PyList_Check(o) || PyTuple_Check(o) || PyDict_Check(o)) {
+      return -1;
+    }
+    if (__builtin_add_overflow(size, own, &size)) return -1;
+  }
+  return size;
+}
+
 PyObject* call(PyObject* callable, PyObject* const* args, size_t nargs, PyObject* keywords) {
   Compiled* const self = as_compiled(callable);
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(nargs));
@@ -92,7 +116,7 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargs, PyObject
       if (PyObject* result = call_pure(*self->pure, args, n, keywords)) return result;
     }
     Recorder& recorder = Recorder::current();
-    const uint64_t scope = recorder.begin(self->program, self->options);
+    const uint64_t scope = recorder.begin(self->program, self->options, size_of(args, n, keywords));
     Ref result(PyObject_Vectorcall(self->function, args, nargs, keywords));
     if (!result) {
       end_after_error(self, scope);

@@ -119,6 +119,12 @@ PyObject* explain(PyObject*, PyObject* number) {
       set(forgotten, "count", known.num_cleared);
       append(list, Py_NewRef(forgotten.get()));
     }
+    if (known.num_skipped > 0) {
+      const Ref skipped(checked(PyDict_New()));
+      set(skipped, "event", "skipped");
+      set(skipped, "count", known.num_skipped);
+      append(list, Py_NewRef(skipped.get()));
+    }
     add_events(list, "now", "reason", known.report.ran_now);
     add_events(list, "left", "field", known.report.left);
     add_events(list, "forced", "reason", known.report.forced);

@@ -122,14 +122,14 @@ TensorAttributes& PlanInputs::tensor(size_t i) const {
 
 // One plan
 
-tenon::Tensor BoundPlan::make(const Result& result) const {
+tenon::Tensor PlanBinding::make(const Result& result) const {
   return result.contiguous ? make_empty(result.sizes, result.dtype, device_)
                            : make_empty_strided(result.sizes, result.strides, result.dtype, device_);
 }
 
 /// Whether the plan may write to it directly.
-bool BoundPlan::fits(const Result& result, const tenon::Tensor& out,
-                     std::span<const PlanArgument> arguments) const {
+bool PlanBinding::fits(const Result& result, const tenon::Tensor& out,
+                       std::span<const PlanArgument> arguments) const {
   const auto refuse = [&](ErrorKind kind, const std::string& what) {
     throw_error(kind, fmt::format("{}: `out` {}", name_, what));
   };
@@ -149,7 +149,7 @@ bool BoundPlan::fits(const Result& result, const tenon::Tensor& out,
          std::ranges::none_of(arguments, shares);
 }
 
-inline void BoundPlan::make_results(std::span<tenon::Tensor> results) const {
+inline void PlanBinding::make_results(std::span<tenon::Tensor> results) const {
   for (size_t i = 0; i < results_.size(); ++i) {
     if (results[i].defined())
       results[i].storage()->bump_version();
@@ -158,8 +158,8 @@ inline void BoundPlan::make_results(std::span<tenon::Tensor> results) const {
   }
 }
 
-inline void BoundPlan::collect(std::span<const PlanArgument> arguments,
-                               std::span<const tenon::Tensor> results, Addresses& addresses) const {
+inline void PlanBinding::collect(std::span<const PlanArgument> arguments,
+                                 std::span<const tenon::Tensor> results, Addresses& addresses) const {
   for (const Place place : places_) {
     if (place >= arguments.size()) {
       addresses.push_back(reinterpret_cast<Address>(results[place - arguments.size()].data_ptr()));
@@ -172,14 +172,14 @@ inline void BoundPlan::collect(std::span<const PlanArgument> arguments,
   }
 }
 
-void BoundPlan::prepare(std::span<const PlanArgument> arguments, std::span<tenon::Tensor> results,
-                        bool only_results) const {
+void PlanBinding::prepare(std::span<const PlanArgument> arguments, std::span<tenon::Tensor> results,
+                          bool only_results) const {
   make_results(results);
   Addresses addresses;
   if (!only_results) collect(arguments, results, addresses);
 }
 
-void BoundPlan::run(std::span<const PlanArgument> arguments, std::span<tenon::Tensor> results) const {
+void PlanBinding::run(std::span<const PlanArgument> arguments, std::span<tenon::Tensor> results) const {
   SmallVector<tenon::Tensor*, 8> copied;  // their results, which lie elsewhere, follow `results` in `made`
   std::vector<tenon::Tensor> made;
   for (size_t i = 0; i < results_.size(); ++i) {
@@ -232,7 +232,8 @@ bool CachedPlan::Equal::operator()(std::span<const uint64_t> a, std::span<const 
   return std::ranges::equal(a, b);
 }
 
-std::shared_ptr<const BoundPlan> CachedPlan::find(std::span<const PlanArgument> arguments, bool writes_out) {
+std::shared_ptr<const PlanBinding> CachedPlan::find(std::span<const PlanArgument> arguments,
+                                                    bool writes_out) {
   Words key;
   const tenon::Tensor* first = nullptr;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -258,7 +259,7 @@ std::shared_ptr<const BoundPlan> CachedPlan::find(std::span<const PlanArgument> 
       return latest_->second.plan;
     }
   }
-  std::shared_ptr<const BoundPlan> made = make(arguments, first ? first->device() : kCPU);
+  std::shared_ptr<const PlanBinding> made = make(arguments, first ? first->device() : kCPU);
   const std::lock_guard lock(mutex_);
   ++counts_.misses;
   latest_ = nullptr;
@@ -270,9 +271,9 @@ std::shared_ptr<const BoundPlan> CachedPlan::find(std::span<const PlanArgument> 
   return entry.plan;
 }
 
-std::shared_ptr<const BoundPlan> CachedPlan::make(std::span<const PlanArgument> arguments,
-                                                  Device device) const {
-  auto bound = std::make_shared<BoundPlan>();
+std::shared_ptr<const PlanBinding> CachedPlan::make(std::span<const PlanArgument> arguments,
+                                                    Device device) const {
+  auto bound = std::make_shared<PlanBinding>();
   bound->name_ = name_;
   bound->device_ = device;
   const Handle handle{.device = device};
@@ -321,7 +322,7 @@ std::shared_ptr<const BoundPlan> CachedPlan::make(std::span<const PlanArgument> 
                                                      static_cast<std::ptrdiff_t>(arguments.size());
       TENON_CHECK(place < static_cast<std::ptrdiff_t>(arguments.size() + results.size()), Value,
                   fmt::format("{}: tensor '{}' is neither an argument nor a result", name_, t->name()));
-      bound->places_.push_back(static_cast<BoundPlan::Place>(place));
+      bound->places_.push_back(static_cast<PlanBinding::Place>(place));
     }
   }
   for (const TensorAttributes* t : results)
@@ -331,7 +332,7 @@ std::shared_ptr<const BoundPlan> CachedPlan::make(std::span<const PlanArgument> 
 }
 
 std::vector<tenon::Tensor> CachedPlan::operator()(std::initializer_list<PlanArgument> arguments) {
-  const std::shared_ptr<const BoundPlan> plan = find({arguments.begin(), arguments.size()});
+  const std::shared_ptr<const PlanBinding> plan = find({arguments.begin(), arguments.size()});
   std::vector<tenon::Tensor> results(plan->num_results());
   plan->run({arguments.begin(), arguments.size()}, results);
   return results;

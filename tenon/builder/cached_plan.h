@@ -100,7 +100,7 @@ using PlanResults = std::vector<TensorAttributes*>;
 
 /// A plan for one kind of arguments. Immutable, shared by threads. On meta tensors it has no plan and only
 /// makes results.
-class BoundPlan {
+class PlanBinding {
  public:
   size_t num_results() const noexcept { return results_.size(); }
   /// Runs on arguments of the kind for which it was made, in a workspace that the call allocates. A result
@@ -154,7 +154,7 @@ class CachedPlan {
   /// build side by side, and one of their plans is kept. Throws what building throws, and Error{Runtime} for
   /// arguments that record history: a plan has no derivative. `writes_out`: results are written to tensors of
   /// the caller's, which messages say.
-  std::shared_ptr<const BoundPlan> find(std::span<const PlanArgument> arguments, bool writes_out = false);
+  std::shared_ptr<const PlanBinding> find(std::span<const PlanArgument> arguments, bool writes_out = false);
   /// Runs it; new tensors.
   std::vector<tenon::Tensor> operator()(std::initializer_list<PlanArgument> arguments);
 
@@ -178,10 +178,10 @@ class CachedPlan {
     bool operator()(std::span<const uint64_t> a, std::span<const uint64_t> b) const noexcept;
   };
   struct Entry {
-    std::shared_ptr<const BoundPlan> plan;
+    std::shared_ptr<const PlanBinding> plan;
     uint64_t used = 0;
   };
-  std::shared_ptr<const BoundPlan> make(std::span<const PlanArgument> arguments, Device device) const;
+  std::shared_ptr<const PlanBinding> make(std::span<const PlanArgument> arguments, Device device) const;
 
   std::string name_;
   Build build_;

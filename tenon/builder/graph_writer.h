@@ -11,7 +11,7 @@
 #include "tenon/core/tensor.h"
 #include "tenon/graph/ir/describe_call.h"
 #include "tenon/graph/ir/program.h"
-#include "tenon/record/capture.h"
+#include "tenon/record/sink_scope.h"
 
 namespace tenon::builder {
 

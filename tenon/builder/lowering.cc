@@ -110,7 +110,7 @@ void Lowering::lower(const Node& node) {
     const TensorAttributes& t = *g_.tensors_[id];
     wanted.push_back({t.has_dim_ ? &t.dim_ : nullptr, wanted_dtype(t), t.is_output_ || used_[id]});
   }
-  const record::Capture capture(writer_);
+  const record::SinkScope capture(writer_);
   try {
     NodeCall call(node, writer_, std::move(inputs), std::move(wanted));
     node.kind->lower(call);
@@ -159,7 +159,7 @@ void Lowering::finish_output(TensorAttributes& t) {
   const bool dense = std::ranges::equal(result.strides(), IntArrayRef(t.stride_)) || result.numel() < 2;
   if (!whole || !dense) {
     tenon::Tensor own = writer_.fresh(*t.dtype_, t.dim_, t.stride_);
-    const record::Capture capture(writer_);
+    const record::SinkScope capture(writer_);
     own.copy_(result);
     result = own;
   }

@@ -15,11 +15,11 @@ namespace detail {
 constinit std::atomic<int> captures{0};
 
 struct Capture {
-  explicit Capture(Graph& of) : graph(of) {}
+  explicit Capture(DeviceGraph& of) : graph(of) {}
   const Stream& stream() const noexcept { return graph.stream_; }
   std::vector<Storage>& kept() noexcept { return graph.kept_; }
 
-  Graph& graph;
+  DeviceGraph& graph;
   std::unique_ptr<CaptureScope> scope;
   std::string failure;  // what was refused first
 };
@@ -126,14 +126,14 @@ PhiloxState take_philox(const Generator& generator, Device device, uint64_t bloc
   return taken;
 }
 
-Graph::Graph() noexcept = default;
+DeviceGraph::DeviceGraph() noexcept = default;
 
-Graph::~Graph() {
+DeviceGraph::~DeviceGraph() {
   abandon();
   reset();
 }
 
-void Graph::capture_begin(Stream stream, std::shared_ptr<PrivatePool> pool) {
+void DeviceGraph::capture_begin(Stream stream, std::shared_ptr<PrivatePool> pool) {
   stream.device = resolved(stream.device);
   TENON_CHECK(!capture_ && !captured(), Runtime,
               "capture_begin: this graph has been captured already; reset() it first");
@@ -159,7 +159,7 @@ void Graph::capture_begin(Stream stream, std::shared_ptr<PrivatePool> pool) {
   add(*capture_);
 }
 
-void Graph::capture_end() {
+void DeviceGraph::capture_end() {
   TENON_CHECK(capture_, Runtime, "capture_end: nothing is being captured");
   const std::string failure = capture_->failure;
   if (!failure.empty()) {
@@ -176,14 +176,14 @@ void Graph::capture_end() {
   capture_.reset();
 }
 
-void Graph::abandon() noexcept {
+void DeviceGraph::abandon() noexcept {
   if (!capture_) return;
   remove(*capture_);
   end_recording();
 }
 
 /// Throws away what is recorded.
-void Graph::end_recording() noexcept {
+void DeviceGraph::end_recording() noexcept {
   try {
     device_runtime(stream_.device.backend)->end_capture(stream_, false);
   } catch (...) {
@@ -193,7 +193,7 @@ void Graph::end_recording() noexcept {
   reset();
 }
 
-void Graph::replay() {
+void DeviceGraph::replay() {
   TENON_CHECK(captured(), Runtime, "replay: nothing has been captured");
   const Stream stream = current_stream(stream_.device);
   TENON_CHECK(
@@ -213,7 +213,7 @@ void Graph::replay() {
   last->second.record(stream);
 }
 
-void Graph::reset() noexcept {
+void DeviceGraph::reset() noexcept {
   if (capture_) return;
   if (DeviceRuntime* runtime = device_runtime(stream_.device.backend); runtime && captured())
     runtime->destroy_capture(stream_.device, id_);

@@ -1,6 +1,6 @@
-// Graph: work of a stream that is recorded once and runs as often as it is replayed. Used by callers whose
-// work repeats; streams, events, copies and random operators ask here whether a stream is being captured.
-// What records is the device's DeviceRuntime.
+// DeviceGraph: work of a stream that is recorded once and runs as often as it is replayed. Used by callers
+// whose work repeats; streams, events, copies and random operators ask here whether a stream is being
+// captured. What records is the device's DeviceRuntime.
 //
 // Memory. What is allocated on the stream meanwhile comes from a private pool of the caching allocator,
 // because a replay uses the same addresses again. Random numbers. Work that is recorded reads seed and
@@ -56,12 +56,12 @@ void keep_for_capture(Stream stream, Storage storage);
 PhiloxState take_philox(const Generator& generator, Device device, uint64_t blocks);
 
 /// Not thread-safe. The tensors that its work reads and writes must live as long as it is replayed.
-class Graph {
+class DeviceGraph {
  public:
-  Graph() noexcept;
-  ~Graph();
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
+  DeviceGraph() noexcept;
+  ~DeviceGraph();
+  DeviceGraph(const DeviceGraph&) = delete;
+  DeviceGraph& operator=(const DeviceGraph&) = delete;
 
   /// Records what is queued on `stream` from now on, on any thread. Its memory comes from `pool`, which
   /// graphs that are never replayed at the same time may share, by default from a new one. Throws

@@ -11,8 +11,8 @@
 #include "tenon/dispatch/host_copies.h"
 #include "tenon/expr/program.h"
 #include "tenon/iter/device_slots.h"
+#include "tenon/iter/fused_kernel.h"
 #include "tenon/iter/pointwise_device.h"
-#include "tenon/iter/region.h"
 
 namespace tenon {
 
@@ -42,7 +42,7 @@ detail::DeviceExpression& device_expression(const expr::Expression& typed) {
 }  // namespace
 
 DeviceLoop::DeviceLoop(expr::ExpressionPtr expression, std::string name, Device device,
-                       std::span<const RegionOperand> outputs, std::span<const RegionOperand> inputs)
+                       std::span<const FusedOperand> outputs, std::span<const FusedOperand> inputs)
     : expression_(std::move(expression)),
       name_(std::move(name)),
       device_(device),
@@ -51,8 +51,7 @@ DeviceLoop::DeviceLoop(expr::ExpressionPtr expression, std::string name, Device 
   const expr::Expression& e = *expression_;
   place(e, outputs, inputs);
   for (const auto& list : {outputs, inputs}) {
-    for (const RegionOperand& o : list)
-      operands_.push_back({o.dtype, o.sizes.to_dims(), o.strides.to_dims()});
+    for (const FusedOperand& o : list) operands_.push_back({o.dtype, o.sizes.to_dims(), o.strides.to_dims()});
   }
   if (numel_ == 0) return;
   const size_t ndim = shape_.size();
@@ -128,8 +127,8 @@ void DeviceLoop::run_on_host(char* const* addresses, const uint64_t* numbers) co
   copies.fetch();
   copies.run([&] {
     const std::span<const Tensor> all(tensors);
-    Region(expr::make_expression(expr::parts_of(*expression_)), name_,
-           {.kind = HostProgramOptions::Kind::Interpreter})
+    FusedKernel(expr::make_expression(expr::parts_of(*expression_)), name_,
+                {.kind = HostProgramOptions::Kind::Interpreter})
         .run(all.first(num_outputs_), all.subspan(num_outputs_), numbers);
   });
   copies.put_back();

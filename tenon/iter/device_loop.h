@@ -1,5 +1,5 @@
 // DeviceLoop: a flat expression over operands of known geometry, as launches of a device that runs
-// expressions (pointwise_device.h). What RegionLoop is on the host. Used by plans of devices. Knows no
+// expressions (pointwise_device.h). What FusedLoop is on the host. Used by plans of devices. Knows no
 // operators.
 #pragma once
 
@@ -21,9 +21,9 @@ struct DeviceExpression;
 /// Immutable, and safe to run from many threads at once.
 class DeviceLoop : detail::LoopGeometry {
  public:
-  /// Throws what RegionLoop throws for operands that do not fit. `device` has an index.
+  /// Throws what FusedLoop throws for operands that do not fit. `device` has an index.
   DeviceLoop(expr::ExpressionPtr expression, std::string name, Device device,
-             std::span<const RegionOperand> outputs, std::span<const RegionOperand> inputs);
+             std::span<const FusedOperand> outputs, std::span<const FusedOperand> inputs);
   DeviceLoop(const DeviceLoop&) = delete;
 
   /// Whether the device takes such launches: it gets one of a single element, over memory of its own.

@@ -8,10 +8,10 @@
 
 namespace tenon::detail {
 
-void LoopGeometry::place(const expr::Expression& e, std::span<const RegionOperand> outputs,
-                         std::span<const RegionOperand> inputs) {
+void LoopGeometry::place(const expr::Expression& e, std::span<const FusedOperand> outputs,
+                         std::span<const FusedOperand> inputs) {
   const IntArrayRef sizes = outputs[0].sizes;
-  for (const RegionOperand& o : outputs) {
+  for (const FusedOperand& o : outputs) {
     TENON_CHECK(o.sizes == sizes, Shape,
                 fmt::format("region: outputs of shapes {} and {}", to_string(sizes), to_string(o.sizes)));
   }
@@ -31,11 +31,11 @@ void LoopGeometry::place(const expr::Expression& e, std::span<const RegionOperan
   merge_dimensions();
 }
 
-void LoopGeometry::add_slots(std::span<const RegionOperand> operands, std::span<const expr::Slot> slots,
+void LoopGeometry::add_slots(std::span<const FusedOperand> operands, std::span<const expr::Slot> slots,
                              size_t first, size_t before) {
   for (size_t k = 0; k < slots.size(); ++k) {
     const expr::Slot& slot = slots[k];
-    const RegionOperand& o = operands[slot.operand];
+    const FusedOperand& o = operands[slot.operand];
     TENON_CHECK(o.dtype == slot.dtype, Type,
                 fmt::format("region: operand {} is {}, expected {}", before + slot.operand, name(o.dtype),
                             name(slot.dtype)));

@@ -1,5 +1,5 @@
 // LoopGeometry: the places of a flat expression's slots in a loop over operands of known geometry, which has
-// as few dimensions as there can be. What loops of regions have in common, on the host (RegionLoop) and on
+// as few dimensions as there can be. What loops of regions have in common, on the host (FusedLoop) and on
 // devices (DeviceLoop).
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace tenon {
 
 /// The layout of an operand's elements; as in a tensor's header.
-struct RegionOperand {
+struct FusedOperand {
   DType dtype;
   IntArrayRef sizes, strides;
 };
@@ -30,8 +30,8 @@ class LoopGeometry {
 
   /// Throws Error{Shape} where the operands do not fit each other, Error{Type} for another dtype than the
   /// slot's.
-  void place(const expr::Expression& expression, std::span<const RegionOperand> outputs,
-             std::span<const RegionOperand> inputs);
+  void place(const expr::Expression& expression, std::span<const FusedOperand> outputs,
+             std::span<const FusedOperand> inputs);
 
   int64_t stride(size_t d, size_t slot) const noexcept { return strides_[d * slots_.size() + slot]; }
   int64_t& stride(size_t d, size_t slot) noexcept { return strides_[d * slots_.size() + slot]; }
@@ -43,7 +43,7 @@ class LoopGeometry {
   SmallVector<int64_t, 24> strides_;  // [dimension][slot], in bytes
 
  private:
-  void add_slots(std::span<const RegionOperand> operands, std::span<const expr::Slot> slots, size_t first,
+  void add_slots(std::span<const FusedOperand> operands, std::span<const expr::Slot> slots, size_t first,
                  size_t before);
   void sort_dimensions();
   void reverse_dimensions();

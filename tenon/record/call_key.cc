@@ -3,9 +3,9 @@
 #include <bit>
 #include <cstring>
 
-#include "tenon/record/capture.h"
 #include "tenon/record/gate.h"
 #include "tenon/record/recorder.h"
+#include "tenon/record/sink_scope.h"
 
 namespace tenon::record {
 

@@ -175,7 +175,7 @@ bool Instance::run_loop(Step& step) {
 // As run_loop. What fails once something is written that the calls would read fails as a whole.
 bool Instance::run_region(Step& step) {
   const Plan::Anchored& region = *step.plan->anchored;
-  bool has_written = false;
+  bool clobbered_inputs = false;
   try {
     for (const auto* operands : {&region.uses, &region.defs}) {
       for (const Operand& o : *operands) {
@@ -183,11 +183,11 @@ bool Instance::run_region(Step& step) {
         memory(o.storage);
       }
     }
-    region.program->run({step.uses, step.defs, numbers_}, has_written);
+    region.program->run({step.uses, step.defs, numbers_}, clobbered_inputs);
     if (kernel_reporting()) [[unlikely]]
       report_region(calls_, step.plan->calls, region.name.c_str(), region.engine);
   } catch (const std::exception&) {
-    if (!has_written) return false;
+    if (!clobbered_inputs) return false;
     const std::exception_ptr error = explained(std::current_exception(), calls_[step.plan->calls.back()]);
     failures_->note(error);
     for (const Operand& o : region.defs) failures_->fail(o.storage, error);

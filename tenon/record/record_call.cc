@@ -3,16 +3,16 @@
 #include <utility>
 
 #include "tenon/core/error.h"
-#include "tenon/record/capture.h"
 #include "tenon/record/gate.h"
 #include "tenon/record/recorder_parts.h"
 #include "tenon/record/replay.h"
+#include "tenon/record/sink_scope.h"
 
 namespace tenon::record {
 
 thread_local constinit CallSink* call_sink = nullptr;
 
-Capture::Capture(CallSink& sink)
+SinkScope::SinkScope(CallSink& sink)
     : included_(DispatchKeySet(kRecord)),
       excluded_(DispatchKeySet(kAutogradKeys)),
       outer_(std::exchange(call_sink, &sink)),
@@ -20,7 +20,7 @@ Capture::Capture(CallSink& sink)
   start_recording();
 }
 
-Capture::~Capture() {
+SinkScope::~SinkScope() {
   call_sink = outer_;
   gate.threshold = threshold_;
 }

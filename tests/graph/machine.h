@@ -10,8 +10,8 @@
 #include "tenon/graph/engine/engine.h"
 #include "tenon/graph/ir/graph.h"
 #include "tenon/graph/ir/region.h"
+#include "tenon/iter/fused_kernel.h"
 #include "tenon/iter/lower.h"
-#include "tenon/iter/region.h"
 
 namespace tenon::graph::testing {
 
@@ -185,9 +185,9 @@ class Machine {
     const bool over_rows =
         !node.region->over.empty() && (&p == &node.region->body || &p == &node.region->epilogue);
     if (over_rows)
-      tenon::Region(std::move(e), node.region->over).run(outputs, inputs, numbers.data());
+      tenon::FusedKernel(std::move(e), node.region->over).run(outputs, inputs, numbers.data());
     else
-      tenon::Region(std::move(e)).run(outputs, inputs, numbers.data());
+      tenon::FusedKernel(std::move(e)).run(outputs, inputs, numbers.data());
   }
 
   void around_anchor(const Node& node) const {
@@ -214,8 +214,8 @@ class Machine {
     std::vector<Tensor> uses, defs;
     for (const Use& u : g_.uses(node)) uses.push_back(tensor(u));
     for (const Def& d : g_.defs(node)) defs.push_back(tensor(d));
-    bool has_written = false;
-    engine_for(g_, node)->build(g_, node)->run({uses, defs, numbers_}, has_written);
+    bool clobbered_inputs = false;
+    engine_for(g_, node)->build(g_, node)->run({uses, defs, numbers_}, clobbered_inputs);
   }
 
   const Graph& g_;

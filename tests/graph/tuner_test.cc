@@ -58,8 +58,8 @@ class Planted final : public RegionProgram {
  public:
   Planted(std::unique_ptr<const RegionProgram> inner, std::function<void(const Arguments&)> more)
       : inner_(std::move(inner)), more_(std::move(more)) {}
-  void run(const Arguments& arguments, bool& has_written) const override {
-    inner_->run(arguments, has_written);
+  void run(const Arguments& arguments, bool& clobbered_inputs) const override {
+    inner_->run(arguments, clobbered_inputs);
     more_(arguments);
   }
 
@@ -101,7 +101,7 @@ TEST_P(RegionTuner, TakesNothingThatComputesSomethingElse) {
   candidates.push_back(planted(g, "right", nothing));
   candidates.push_back(
       planted(g, "throws", [](const auto&) { throw_error(ErrorKind::Runtime, "no, thanks"); }));
-  const Tuned tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
+  const TuningResult tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
   EXPECT_EQ(tuned.winner, 1u);
   EXPECT_EQ(tuned.trials[0].reason, "wrong: it has other bits than the calls of the region");
   EXPECT_EQ(tuned.trials[0].ns, 0);
@@ -133,7 +133,7 @@ number $0 float
   };
   std::vector<Candidate> candidates;
   candidates.push_back(planted(g, "turned", turn_nans));
-  const Tuned tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
+  const TuningResult tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
   EXPECT_EQ(tuned.trials[0].reason, "");
 }
 
@@ -144,7 +144,7 @@ TEST_P(RegionTuner, WhatIsSlowerLosesInAnyOrder) {
     std::vector<Candidate> candidates;
     candidates.push_back(planted(g, slow_first ? "slow" : "fast", slow_first ? wait : nothing));
     candidates.push_back(planted(g, slow_first ? "fast" : "slow", slow_first ? nothing : wait));
-    const Tuned tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
+    const TuningResult tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
     EXPECT_EQ(tuned.trials[tuned.winner].name, "fast");
     EXPECT_EQ(tuned.trials[slow_first ? 0 : 1].reason, "slower than fast");
   }
@@ -165,7 +165,7 @@ TEST(TunerBudget, WhatItDoesNotReachIsNotTimed) {
   std::vector<Candidate> candidates;
   candidates.push_back(planted(g, "first", wait));
   candidates.push_back(planted(g, "second", nothing));
-  const Tuned tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(1e6));
+  const TuningResult tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(1e6));
   EXPECT_EQ(tuned.winner, 0u);
   EXPECT_EQ(tuned.trials[1].reason, "not timed: the budget of 1 ms was spent");
 }
@@ -191,7 +191,7 @@ TEST(TunerBound, VendorsMayDifferWithinIt) {
   candidates.push_back(
       planted(g, "far", [](const auto& a) { static_cast<float*>(a.defs[0].data_ptr())[7] += 0.01f; }));
   for (Candidate& c : candidates) c.is_exact = false;
-  const Tuned tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
+  const TuningResult tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
   EXPECT_EQ(tuned.winner, 0u);
   EXPECT_NE(tuned.trials[1].reason.find("is right, which is out of the bound"), std::string::npos);
 }

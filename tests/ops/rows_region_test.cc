@@ -13,7 +13,7 @@
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/expr/join.h"
 #include "tenon/expr/typed_text.h"
-#include "tenon/iter/region.h"
+#include "tenon/iter/fused_kernel.h"
 #include "tenon/ops/forms/rows.h"
 #include "tests/expr/random_typed.h"
 #include "tests/iter/iter_testing.h"
@@ -99,7 +99,7 @@ class Program {
     const std::string text = text_ + to_string(*joined.expression);
     std::vector<uint64_t> numbers;
     for (const uint32_t n : joined.numbers) numbers.push_back(numbers_[n]);
-    const Region region(std::move(joined.expression), over_);
+    const FusedKernel region(std::move(joined.expression), over_);
     std::vector<Tensor> outputs, inputs;
     for (const uint32_t v : joined.outputs)
       outputs.push_back(random_tensor(values_[v].tensor.dtype(), values_[v].tensor.sizes(), false));
@@ -413,7 +413,7 @@ TEST(RowsRegion, SoftmaxWrittenOutIsSoftmax) {
   stack.push(false);
   op.call_boxed(stack);
   const Tensor want = stack.at<Tensor>(0), out = make_empty({37, 200}, DType::Float32);
-  const Region region(std::move(joined.expression), Dims{0, 1});
+  const FusedKernel region(std::move(joined.expression), Dims{0, 1});
   region.run({&out, 1}, {&x, 1}, nullptr);
   EXPECT_TRUE(same_elements(out, want));
   // Also where it lay.
@@ -423,13 +423,13 @@ TEST(RowsRegion, SoftmaxWrittenOutIsSoftmax) {
 
 // What is kept from one run to the next belongs to no run: not its addresses, its numbers, its thread.
 TEST(RowsRegion, LoopsRunAgainAtOtherAddresses) {
-  const Region region(
+  const FusedKernel region(
       expr::parse_typed("in x: float32; number a: f32; out float32: mul(x, mul(sum[row](x), a));"),
       Dims{0, 1});
   constexpr int64_t kRows = 3, kLength = 21;
   const Dims sizes{kRows, kLength}, strides{kLength, 1};
-  const RegionOperand operand{DType::Float32, sizes, strides};
-  const RegionLoop loop(region, {&operand, 1}, {&operand, 1});
+  const FusedOperand operand{DType::Float32, sizes, strides};
+  const FusedLoop loop(region, {&operand, 1}, {&operand, 1});
   // Whole numbers: sums are exact in any order.
   const auto run = [&](int seed, size_t shift) {
     std::vector<std::byte> memory[2];
@@ -470,7 +470,7 @@ TEST(RowsRegion, LoopsRunAgainAtOtherAddresses) {
 }
 
 TEST(RowsRegion, RefusesWhatDoesNotFit) {
-  const Region region(expr::parse_typed("in x: float32; out float32: sum[row](x);"), Dims{0, 1});
+  const FusedKernel region(expr::parse_typed("in x: float32; out float32: sum[row](x);"), Dims{0, 1});
   const Tensor x = make_empty({4, 3}, DType::Float32), kept = make_empty({4, 1}, DType::Float32),
                without = make_empty({4}, DType::Float32), wrong = make_empty({3}, DType::Float32);
   std::fill_n(x.data_ptr<float>(), 12, 2.0f);
@@ -483,7 +483,7 @@ TEST(RowsRegion, RefusesWhatDoesNotFit) {
       error_of(ErrorKind::Shape, [&] { run(wrong, x); }).find("operand 0 of shape [3] is no value of rows"),
       std::string::npos);
   EXPECT_THROW(run(kept, kept), Error);
-  EXPECT_THROW(Region(expr::parse_typed("in x: float32; out float32: sum[row](x);")), Error);
+  EXPECT_THROW(FusedKernel(expr::parse_typed("in x: float32; out float32: sum[row](x);")), Error);
 }
 
 }  // namespace

@@ -45,10 +45,10 @@ class Program final : public graph::RegionProgram {
     rest_outputs_ = port.outputs;
   }
 
-  void run(const Arguments& arguments, bool& has_written) const override {
+  void run(const Arguments& arguments, bool& clobbered_inputs) const override {
     const auto is_one = [&](const Number& n) { return n.value(arguments.numbers) == 1; };
     if (is_strict() || in_forked_child() || !std::ranges::all_of(call_.ones, is_one))
-      return composed_->run(arguments, has_written);
+      return composed_->run(arguments, clobbered_inputs);
     const std::vector<uint64_t> numbers = numbers_.values(arguments.numbers);
     const OpenMpThreads threads;
     const std::shared_ptr<const Primitive> primitive = primitive_for(threads.count());

@@ -39,7 +39,7 @@ class Composed final : public graph::RegionProgram {
     }
   }
 
-  void run(const Arguments& arguments, bool& has_written) const override {
+  void run(const Arguments& arguments, bool& clobbered_inputs) const override {
     const std::vector<uint64_t> numbers = numbers_.values(arguments.numbers);
     const bool all = blocks_.at_once >= blocks_.rows;
     // Operands that are the same for all rows.
@@ -48,7 +48,7 @@ class Composed final : public graph::RegionProgram {
       if (!operands_[i].prologue || all || !has_rows_[i])
         operands[i] = operands_.whole(i, arguments, numbers);
     }
-    has_written = in_place_;
+    clobbered_inputs = in_place_;
     if (blocks_.rows == 0) return;
     if (all) return block(arguments, numbers, operands, 0, num_rows());
     const int64_t count = (blocks_.rows + blocks_.at_once - 1) / blocks_.at_once;

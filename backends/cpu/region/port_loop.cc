@@ -37,8 +37,8 @@ PortLoop::PortLoop(const graph::Graph& g, const graph::Node& node, const graph::
     const Dims& sizes = g.geometry(g.uses(node)[input.use].geometry).sizes;
     input.has_rows |= !sizes.empty() && sizes.size() < loop.size() && sizes[0] == rows_ && rows_ != 1;
   }
-  region_ = over.empty() ? std::make_unique<const Region>(std::move(e), node.region->name)
-                         : std::make_unique<const Region>(std::move(e), over, node.region->name);
+  region_ = over.empty() ? std::make_unique<const FusedKernel>(std::move(e), node.region->name)
+                         : std::make_unique<const FusedKernel>(std::move(e), over, node.region->name);
 }
 
 void PortLoop::run(std::span<const Tensor> outputs, std::span<const Tensor> uses, const Tensor& anchor,

@@ -10,7 +10,7 @@
 #include "tenon/graph/engine/slot_number.h"
 #include "tenon/graph/ir/graph.h"
 #include "tenon/graph/ir/region.h"
-#include "tenon/iter/region.h"
+#include "tenon/iter/fused_kernel.h"
 
 namespace tenon::cpu {
 
@@ -44,7 +44,7 @@ class PortLoop {
     uint32_t use = graph::kAnchorResult;
     bool has_rows = false;
   };
-  std::unique_ptr<const Region> region_;
+  std::unique_ptr<const FusedKernel> region_;
   int64_t rows_;
   std::vector<Input> inputs_;
   std::vector<uint32_t> numbers_;

@@ -23,8 +23,8 @@
 namespace tenon::python {
 namespace {
 
-using builder::BoundPlan;
 using builder::PlanArgument;
+using builder::PlanBinding;
 
 struct CachedPlanObject {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -234,8 +234,8 @@ builder::PlanResults build(PyObject* function, const builder::PlanInputs& inputs
   return results;
 }
 
-std::shared_ptr<const BoundPlan> find(CachedPlanObject* self, PyObject* const* args, size_t n,
-                                      PyObject* keywords, Call& call) {
+std::shared_ptr<const PlanBinding> find(CachedPlanObject* self, PyObject* const* args, size_t n,
+                                        PyObject* keywords, Call& call) {
   take_objects(self, args, n, keywords, call);
   for (size_t i = 0; i < call.count; ++i) take_argument(self, call, i);
   call.num_reads = 0;

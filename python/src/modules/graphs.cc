@@ -31,7 +31,7 @@ T& inside(PyObject* capsule, const char* name) {
   if (!value) throw PythonError();
   return *static_cast<T*>(value);
 }
-Graph& graph_argument(PyObject* o) { return inside<Graph>(o, kGraphName); }
+DeviceGraph& graph_argument(PyObject* o) { return inside<DeviceGraph>(o, kGraphName); }
 
 Device device_argument(const char* function, PyObject* o) {
   const auto device = as_device(o);
@@ -52,13 +52,13 @@ PyObject* unlocked(F&& f) {
 }
 
 PyObject* new_graph(PyObject*, PyObject*) {
-  return guarded([&] { return capsule_of(std::make_unique<Graph>(), kGraphName); });
+  return guarded([&] { return capsule_of(std::make_unique<DeviceGraph>(), kGraphName); });
 }
 
 PyObject* begin(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("capture_begin", n, 3);
-    Graph& graph = graph_argument(args[0]);
+    DeviceGraph& graph = graph_argument(args[0]);
     const Stream stream = current_stream(device_argument("capture_begin", args[1]));
     const Pool pool = args[2] == Py_None ? nullptr : inside<Pool>(args[2], kPoolName);
     graph.capture_begin(stream, pool);
@@ -68,25 +68,25 @@ PyObject* begin(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
 
 PyObject* end(PyObject*, PyObject* o) {
   return guarded([&] {
-    Graph& graph = graph_argument(o);
+    DeviceGraph& graph = graph_argument(o);
     return unlocked([&] { graph.capture_end(); });
   });
 }
 PyObject* abandon(PyObject*, PyObject* o) {
   return guarded([&] {
-    Graph& graph = graph_argument(o);
+    DeviceGraph& graph = graph_argument(o);
     return unlocked([&] { graph.abandon(); });
   });
 }
 PyObject* replay(PyObject*, PyObject* o) {
   return guarded([&] {
-    Graph& graph = graph_argument(o);
+    DeviceGraph& graph = graph_argument(o);
     return unlocked([&] { graph.replay(); });
   });
 }
 PyObject* reset(PyObject*, PyObject* o) {
   return guarded([&] {
-    Graph& graph = graph_argument(o);
+    DeviceGraph& graph = graph_argument(o);
     return unlocked([&] { graph.reset(); });
   });
 }

@@ -26,9 +26,9 @@ class RegionProgram {
     std::span<const Tensor> uses, defs;  ///< Those of the region's node.
     std::span<const Scalar> numbers;     ///< Those of the graph.
   };
-  /// Throws what its members would throw. `has_written`: whether the members, run one by one, would then no
-  /// longer find what they read.
-  virtual void run(const Arguments& arguments, bool& has_written) const = 0;
+  /// Throws what its members would throw. `clobbered_inputs`: whether the members, run one by one, would then
+  /// no longer find what they read.
+  virtual void run(const Arguments& arguments, bool& clobbered_inputs) const = 0;
 };
 
 /// Modelled nanoseconds of a region by an engine, and of its members one by one.
@@ -40,7 +40,7 @@ struct Engine {
   std::string_view name;
   /// Why it does not run a region; empty if it does.
   std::string (*check_support)(const Graph& graph, const Node& region);
-  /// Both null for engines of loops over elements, which tenon::RegionLoop runs.
+  /// Both null for engines of loops over elements, which tenon::FusedLoop runs.
   RegionCost (*cost)(const Graph& graph, const Node& region) = nullptr;
   std::unique_ptr<const RegionProgram> (*build)(const Graph& graph, const Node& region) = nullptr;
   /// Whether its bits are eager's. Others take part where a program allows them; in strict mode their

@@ -10,7 +10,7 @@
 namespace tenon::graph {
 namespace {
 
-bool is_of_rows(const tenon::Region& region, size_t output) {
+bool is_of_rows(const tenon::FusedKernel& region, size_t output) {
   const auto is_row = [&](const expr::Slot& slot) {
     return slot.operand == output && !varies_along(slot.rank);
   };
@@ -32,8 +32,8 @@ HostProgramOptions options_of(const Region& region) {
 LoopStep::LoopStep(const Graph& g, const Node& node) : device_(g.device(node)) {
   const Region& region = *node.region;
   const Port& body = region.body;
-  std::vector<RegionOperand> outputs, inputs;
-  const auto add = [&](std::vector<RegionOperand>& to, ValueId value, GeometryId geometry) {
+  std::vector<FusedOperand> outputs, inputs;
+  const auto add = [&](std::vector<FusedOperand>& to, ValueId value, GeometryId geometry) {
     const Geometry& where = g.geometry(geometry);
     to.push_back({where.dtype, where.sizes, where.strides});
     places_.push_back(
@@ -55,13 +55,13 @@ LoopStep::LoopStep(const Graph& g, const Node& node) : device_(g.device(node)) {
       if (!part_falls_back(device_.backend, op)) blocked_ = op;
     }
   } else {
-    region_ =
-        region.over.empty()
-            ? std::make_unique<const tenon::Region>(std::move(expression), region.name, options_of(region))
-            : std::make_unique<const tenon::Region>(std::move(expression), region.over, region.name);
+    region_ = region.over.empty() ? std::make_unique<const tenon::FusedKernel>(
+                                        std::move(expression), region.name, options_of(region))
+                                  : std::make_unique<const tenon::FusedKernel>(std::move(expression),
+                                                                               region.over, region.name);
     std::optional<bool> streams;
     if (const int64_t wanted = knob(region, "streams", -1); wanted >= 0) streams = wanted != 0;
-    loop_ = std::make_unique<const RegionLoop>(*region_, outputs, inputs, streams);
+    loop_ = std::make_unique<const FusedLoop>(*region_, outputs, inputs, streams);
     for (size_t i = 0; i < num_outputs_; ++i) places_[i].of_rows = is_of_rows(*region_, i);
   }
   std::vector<bool> has_slot(region.numbers.size());

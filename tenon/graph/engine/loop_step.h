@@ -12,7 +12,7 @@
 #include "tenon/graph/ir/graph.h"
 #include "tenon/graph/ir/region.h"
 #include "tenon/iter/device_loop.h"
-#include "tenon/iter/region.h"
+#include "tenon/iter/fused_kernel.h"
 
 namespace tenon::graph {
 
@@ -40,8 +40,8 @@ class LoopStep {
   /// What runs it: "rows", "simd", "jit" or "interpreter"; "launch" on a device.
   const char* engine() const noexcept;
   // Of one on the host.
-  const tenon::Region& region() const noexcept { return *region_; }
-  const RegionLoop& loop() const noexcept { return *loop_; }
+  const tenon::FusedKernel& region() const noexcept { return *region_; }
+  const FusedLoop& loop() const noexcept { return *loop_; }
 
   /// The numbers of its slots, as many as `num_numbers`, from those of the graph. Throws what the region's
   /// members would throw for them.
@@ -56,8 +56,8 @@ class LoopStep {
  private:
   void launch(char* const* addresses, const uint64_t* slots) const;
 
-  std::unique_ptr<const tenon::Region> region_;
-  std::unique_ptr<const RegionLoop> loop_;
+  std::unique_ptr<const tenon::FusedKernel> region_;
+  std::unique_ptr<const FusedLoop> loop_;
   // In place of both, on a device.
   std::unique_ptr<const DeviceLoop> launch_;
   Device device_;

@@ -7,13 +7,13 @@ namespace tenon::graph {
 LoopProgram::LoopProgram(const Graph& g, const Node& node)
     : step_(g, node), outputs_(node.region->body.outputs), inputs_(node.region->body.inputs) {}
 
-void LoopProgram::run(const Arguments& arguments, bool& has_written) const {
+void LoopProgram::run(const Arguments& arguments, bool& clobbered_inputs) const {
   SmallVector<char*, 16> addresses;
   for (const uint32_t i : outputs_) addresses.push_back(static_cast<char*>(arguments.defs[i].data_ptr()));
   for (const uint32_t i : inputs_) addresses.push_back(static_cast<char*>(arguments.uses[i].data_ptr()));
   SmallVector<uint64_t, 16> slots(step_.num_numbers());
   step_.put_numbers(arguments.numbers, slots.data());
-  has_written = true;
+  clobbered_inputs = true;
   step_.run(addresses.data(), slots.data());
 }
 
@@ -27,7 +27,7 @@ CallsApart::CallsApart(const Graph& g, const Node& node) {
   }
 }
 
-void CallsApart::run(const Arguments& arguments, bool& has_written) const {
+void CallsApart::run(const Arguments& arguments, bool& clobbered_inputs) const {
   std::vector<tenon::Storage> memory(nbytes_.size());
   const auto take = [&](const std::vector<Place>& places, std::span<const Tensor> tensors) {
     for (size_t i = 0; i < places.size(); ++i) {
@@ -51,7 +51,7 @@ void CallsApart::run(const Arguments& arguments, bool& has_written) const {
     }
     return all;
   };
-  has_written = true;
+  clobbered_inputs = true;
   for (const Call& call : calls_) call.step.run(tensors(call.uses), tensors(call.defs), arguments.numbers);
 }
 

@@ -15,7 +15,7 @@ namespace tenon::graph {
 class LoopProgram final : public RegionProgram {
  public:
   LoopProgram(const Graph& g, const Node& node);
-  void run(const Arguments& arguments, bool& has_written) const override;
+  void run(const Arguments& arguments, bool& clobbered_inputs) const override;
   const LoopStep& step() const noexcept { return step_; }
 
  private:
@@ -27,7 +27,7 @@ class LoopProgram final : public RegionProgram {
 class CallsApart final : public RegionProgram {
  public:
   CallsApart(const Graph& g, const Node& node);
-  void run(const Arguments& arguments, bool& has_written) const override;
+  void run(const Arguments& arguments, bool& clobbered_inputs) const override;
 
  private:
   struct Place {

@@ -82,8 +82,8 @@ class Judge {
  private:
   void run(const RegionProgram& program) {
     scratch_.reset();
-    bool has_written = false;
-    program.run(scratch_.arguments(), has_written);
+    bool clobbered_inputs = false;
+    program.run(scratch_.arguments(), clobbered_inputs);
   }
   std::string vendors_verdict() const {
     if (is_loop(region_)) return {};
@@ -138,7 +138,7 @@ std::vector<Candidate> candidates_of(const Graph& g, const Node& region, const E
   if (is_loop(region)) {
     auto own = std::make_unique<const LoopProgram>(g, region);
     const std::string runs = own->step().engine();
-    const RegionLoop& loop = own->step().loop();
+    const FusedLoop& loop = own->step().loop();
     const bool can_stream = loop.can_stream(), streams = loop.streams();
     // Rows are computed in one way; a kernel that was compiled with the library is no engine of regions.
     const bool has_rows = !region.region->over.empty();
@@ -171,12 +171,12 @@ Candidate calls_apart(const Graph& g, const Node& region) {
   return {.engine = {}, .program = std::make_unique<const CallsApart>(g, region), .shown = "its calls apart"};
 }
 
-Tuned tune(const Graph& g, const Node& region, std::span<const Candidate> candidates,
-           const RegionProgram& reference, const Budget& budget) {
+TuningResult tune(const Graph& g, const Node& region, std::span<const Candidate> candidates,
+                  const RegionProgram& reference, const Budget& budget) {
   const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
   const ThreadStateGuard<&ThreadState::excluded> below{DispatchKeySet(Functionality::Record) | kAutogradKeys};
   const ThreadStateGuard<&ThreadState::inference_mode> normal{false};
-  Tuned tuned;
+  TuningResult tuned;
   for (const Candidate& c : candidates) tuned.trials.push_back({.name = c.name()});
   Scratch scratch(g, region);
   const auto give_up = [&](const std::string& why) {
@@ -198,8 +198,8 @@ Tuned tune(const Graph& g, const Node& region, std::span<const Candidate> candid
     tuned.trials[i].reason = tuned.trials[i].is_late ? budget.spent() : judge.verdict(candidates[i]);
     Runner& runner = runners.emplace_back();
     runner.run = [&scratch, program] {
-      bool has_written = false;
-      program->run(scratch.arguments(), has_written);
+      bool clobbered_inputs = false;
+      program->run(scratch.arguments(), clobbered_inputs);
     };
     if (scratch.is_changed_by_runs()) runner.prepare = [&scratch] { scratch.reset(); };
   }
@@ -234,7 +234,7 @@ const MeasuringTuner::Choice& MeasuringTuner::choice_for(const Graph& g, const N
   }
   // Of several regions none spends all.
   const Budget share(budget_.left() / 2);
-  Tuned tuned = tune(g, region, candidates, *reference, share);
+  TuningResult tuned = tune(g, region, candidates, *reference, share);
   chosen.trials = std::move(tuned.trials);
   if (tuned.winner == kNone) return chosen;
   const Candidate& winner = candidates[tuned.winner];

@@ -28,14 +28,14 @@ std::vector<Candidate> candidates_of(const Graph& graph, const Node& region, con
 /// The members of a region, one by one.
 Candidate calls_apart(const Graph& graph, const Node& region);
 
-struct Tuned {
+struct TuningResult {
   std::vector<Trial> trials;  ///< Of the candidates, in order.
   size_t winner = kNone;      ///< kNone: none computes what it should, or nothing could be tried.
 };
 /// `reference`: what exact candidates have the bits of. What a candidate throws is the reason why it is not
 /// taken.
-Tuned tune(const Graph& graph, const Node& region, std::span<const Candidate> candidates,
-           const RegionProgram& reference, const Budget& budget);
+TuningResult tune(const Graph& graph, const Node& region, std::span<const Candidate> candidates,
+                  const RegionProgram& reference, const Budget& budget);
 
 /// Keeps and chooses by what was measured: a region is kept where it is not slower than its calls.
 class MeasuringTuner final : public EngineTuner {

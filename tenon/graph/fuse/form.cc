@@ -202,8 +202,8 @@ class RegionMaker {
 
 }  // namespace
 
-Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed, bool single_calls) {
-  Formed formed;
+FormedRegions form_regions(Graph& graph, const Clusters& clusters, bool relaxed, bool single_calls) {
+  FormedRegions formed;
   size_t number = 0;
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
     const ClusterId cluster = clusters.of(id);

@@ -33,7 +33,7 @@ class Matcher {
   std::string_view why_no_epilogue(ClusterId anchor, ClusterId flat) const;
 
   /// Neighbours of anchors that were not taken, in the order in which they were asked for.
-  const std::vector<Refused>& refused() const noexcept { return refused_; }
+  const std::vector<Refusal>& refused() const noexcept { return refused_; }
 
  private:
   std::string_view why_no_prologue(ClusterId anchor, const Use& use) const;
@@ -42,7 +42,7 @@ class Matcher {
   Clusters& clusters_;
   const Graph& g_;
   std::vector<NodeId> except_;
-  std::vector<Refused> refused_;
+  std::vector<Refusal> refused_;
 };
 
 }  // namespace tenon::graph

@@ -212,9 +212,9 @@ class Pipeline {
   Lowering& lowering_;
   std::optional<GraphDump> dump_;
   FusionReport report_;
-  Formed formed_;
+  FormedRegions formed_;
   std::vector<NodeId> except_, alone_;
-  std::vector<Refused> refused_, untuned_;
+  std::vector<Refusal> refused_, untuned_;
 };
 
 }  // namespace

@@ -221,8 +221,8 @@ void Plan::run(const Step& step, Instance& instance) const {
   const auto uses = shells.subspan(step.uses.first, step.uses.count);
   const auto defs = shells.subspan(step.defs.first, step.defs.count);
   if (step.call) return step.call->run(uses, defs, instance.numbers);
-  bool has_written = false;
-  step.region->run({uses, defs, instance.numbers}, has_written);
+  bool clobbered_inputs = false;
+  step.region->run({uses, defs, instance.numbers}, clobbered_inputs);
 }
 
 }  // namespace tenon::graph

@@ -1,4 +1,4 @@
-#include "tenon/iter/region.h"
+#include "tenon/iter/fused_kernel.h"
 
 #include <fmt/core.h>
 
@@ -37,7 +37,7 @@ bool has_rows(const expr::Expression& e) {
 
 }  // namespace
 
-Region::Region(expr::ExpressionPtr expression, std::string name, const HostProgramOptions& options)
+FusedKernel::FusedKernel(expr::ExpressionPtr expression, std::string name, const HostProgramOptions& options)
     : expression_(std::move(expression)),
       name_(lasting_text(std::move(name))),
       num_outputs_(num_operands(expression_->outputs())),
@@ -46,7 +46,7 @@ Region::Region(expr::ExpressionPtr expression, std::string name, const HostProgr
   kernel_ = kernel_for(*expression_, options);
 }
 
-Region::Region(expr::ExpressionPtr expression, const Dims& over, std::string name)
+FusedKernel::FusedKernel(expr::ExpressionPtr expression, const Dims& over, std::string name)
     : expression_(std::move(expression)),
       name_(lasting_text(std::move(name))),
       num_outputs_(num_operands(expression_->outputs())),
@@ -54,14 +54,14 @@ Region::Region(expr::ExpressionPtr expression, const Dims& over, std::string nam
       over_rows_(true),
       over_(over) {}
 
-Region::~Region() {
+FusedKernel::~FusedKernel() {
   if (void* made = made_.load(std::memory_order_acquire)) kHost.free_rows(made);
 }
 
-void Region::run(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                 const uint64_t* numbers) const {
+void FusedKernel::run(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                      const uint64_t* numbers) const {
   SmallVector<char*, 16> addresses;
-  std::vector<RegionOperand> operands;
+  std::vector<FusedOperand> operands;
   operands.reserve(outputs.size() + inputs.size());
   for (const auto& list : {outputs, inputs}) {
     for (const Tensor& t : list) {
@@ -69,8 +69,8 @@ void Region::run(std::span<const Tensor> outputs, std::span<const Tensor> inputs
       addresses.push_back(static_cast<char*>(t.data_ptr()));
     }
   }
-  const std::span<const RegionOperand> all(operands);
-  RegionLoop(*this, all.first(outputs.size()), all.subspan(outputs.size())).run(addresses.data(), numbers);
+  const std::span<const FusedOperand> all(operands);
+  FusedLoop(*this, all.first(outputs.size()), all.subspan(outputs.size())).run(addresses.data(), numbers);
 }
 
 }  // namespace tenon

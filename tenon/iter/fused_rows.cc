@@ -1,4 +1,4 @@
-#include "tenon/iter/region_rows.h"
+#include "tenon/iter/fused_rows.h"
 
 #include <fmt/core.h>
 
@@ -14,8 +14,8 @@ bool is_row(const expr::Slot& s) { return !varies_along(s.rank); }
 
 }  // namespace
 
-RowsLoop::RowsLoop(const Region& region, std::span<const RegionOperand> outputs,
-                   std::span<const RegionOperand> inputs)
+RowsLoop::RowsLoop(const FusedKernel& region, std::span<const FusedOperand> outputs,
+                   std::span<const FusedOperand> inputs)
     : region_(region), sizes_(region.over().size(), 1) {
   const expr::Expression& e = region.expression();
   find_sizes(inputs, e.inputs());
@@ -41,7 +41,7 @@ int64_t RowsLoop::numel() const noexcept {
 }
 
 // Elements are broadcast to one shape, that of the loop.
-void RowsLoop::find_sizes(std::span<const RegionOperand> operands, std::span<const expr::Slot> slots) {
+void RowsLoop::find_sizes(std::span<const FusedOperand> operands, std::span<const expr::Slot> slots) {
   for (const expr::Slot& s : slots) {
     const IntArrayRef own = operands[s.operand].sizes;
     if (is_row(s)) continue;
@@ -71,11 +71,11 @@ bool RowsLoop::stands_for_rows(IntArrayRef sizes, bool kept) const {
   return next == sizes.size();
 }
 
-void RowsLoop::add_slots(std::span<const RegionOperand> operands, std::span<const expr::Slot> slots,
+void RowsLoop::add_slots(std::span<const FusedOperand> operands, std::span<const expr::Slot> slots,
                          size_t before) {
   const size_t ndim = sizes_.size();
   for (const expr::Slot& s : slots) {
-    const RegionOperand& o = operands[s.operand];
+    const FusedOperand& o = operands[s.operand];
     TENON_CHECK(o.dtype == s.dtype, Type,
                 fmt::format("region: operand {} is {}, expected {}", before + s.operand, name(o.dtype),
                             name(s.dtype)));

@@ -1,4 +1,4 @@
-// Capture: takes the calls of a thread, as they would be recorded, in place of its recorder. Used by the
+// SinkScope: takes the calls of a thread, as they would be recorded, in place of its recorder. Used by the
 // graph builder, whose nodes are programs of operators on tensors without memory: what a node is made of is
 // decided once, by the operators themselves.
 #pragma once
@@ -23,12 +23,12 @@ class CallSink {
 extern thread_local constinit CallSink* call_sink TENON_FAST_TLS;
 
 /// While it lives, the thread's calls go to a sink, also inside a scope that records.
-class Capture {
+class SinkScope {
  public:
-  explicit Capture(CallSink& sink);
-  ~Capture();
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
+  explicit SinkScope(CallSink& sink);
+  ~SinkScope();
+  SinkScope(const SinkScope&) = delete;
+  SinkScope& operator=(const SinkScope&) = delete;
 
  private:
   ThreadStateGuard<&ThreadState::included> included_;

@@ -1,4 +1,4 @@
-// Region: a typed expression, run over tensors of any geometry: several outputs, mixed dtypes, up to 64
+// FusedKernel: a typed expression, run over tensors of any geometry: several outputs, mixed dtypes, up to 64
 // slots. What several recorded operators become (tenon/expr/join.h); an expression of one operator gives that
 // operator's bits. Flat expressions are computed element by element, those over rows a row at a time. Used by
 // plans of recorded calls. Knows no operators.
@@ -22,15 +22,15 @@ class RowsLoop;
 }
 
 /// Safe to run from many threads at once.
-class Region {
+class FusedKernel {
  public:
   /// A flat expression.
-  explicit Region(expr::ExpressionPtr expression, std::string name = "region",
-                  const HostProgramOptions& options = {});
+  explicit FusedKernel(expr::ExpressionPtr expression, std::string name = "region",
+                       const HostProgramOptions& options = {});
   /// An expression over rows, which are made of the dimensions of the loop that have 1 in `over`.
-  Region(expr::ExpressionPtr expression, const Dims& over, std::string name = "region");
-  ~Region();
-  Region(const Region&) = delete;
+  FusedKernel(expr::ExpressionPtr expression, const Dims& over, std::string name = "region");
+  ~FusedKernel();
+  FusedKernel(const FusedKernel&) = delete;
 
   const expr::Expression& expression() const noexcept { return *expression_; }
   /// For reports.
@@ -65,14 +65,14 @@ class Region {
 
 /// A region over operands of known geometry: what does not change from one run to the next is decided once.
 /// Immutable; the region must outlive it.
-class RegionLoop : detail::LoopGeometry {
+class FusedLoop : detail::LoopGeometry {
  public:
   /// Throws Error{Shape} where the operands do not fit each other, Error{Type} for another dtype than the
   /// slot's. `streams`: whether results go past the caches, where they can; by default those that would not
   /// stay there.
-  RegionLoop(const Region& region, std::span<const RegionOperand> outputs,
-             std::span<const RegionOperand> inputs, std::optional<bool> streams = {});
-  ~RegionLoop();
+  FusedLoop(const FusedKernel& region, std::span<const FusedOperand> outputs,
+            std::span<const FusedOperand> inputs, std::optional<bool> streams = {});
+  ~FusedLoop();
 
   /// `addresses` are those of the operands' elements at index [0, ..., 0]: outputs, then inputs.
   void run(char* const* addresses, const uint64_t* numbers) const;
@@ -89,7 +89,7 @@ class RegionLoop : detail::LoopGeometry {
   void short_rows(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const;
   void run_streaming(char* const* bases, const uint64_t* numbers) const;
 
-  const Region& region_;
+  const FusedKernel& region_;
   const HostKernel& kernel_;
   std::unique_ptr<const detail::RowsLoop> rows_;  // in place of what follows
   size_t num_output_slots_;

@@ -1,6 +1,6 @@
 // A region gives the bits of the operators that it was joined of, run one by one: for any shapes, strides and
 // dtypes, with outputs that are inputs, on one thread and on two.
-#include "tenon/iter/region.h"
+#include "tenon/iter/fused_kernel.h"
 
 #include <algorithm>
 #include <complex>
@@ -96,7 +96,7 @@ class Program {
     const std::string text = text_ + to_string(*joined.expression);
     std::vector<uint64_t> numbers;
     for (const uint32_t n : joined.numbers) numbers.push_back(numbers_[n]);
-    const Region region(std::move(joined.expression));
+    const FusedKernel region(std::move(joined.expression));
     std::vector<Tensor> outputs, inputs;
     for (const uint32_t v : joined.outputs) {
       Value& value = values_[v];
@@ -323,7 +323,7 @@ class Threads {
   int before_;
 };
 
-TEST(Region, GivesTheBitsOfItsOperators) {
+TEST(FusedKernel, GivesTheBitsOfItsOperators) {
   const auto entries = builtin_entries();
   ASSERT_GT(entries.size(), 100u);
   std::mt19937_64 rng(1);
@@ -340,7 +340,7 @@ TEST(Region, GivesTheBitsOfItsOperators) {
   }
 }
 
-TEST(Region, LargeOnesRunOnTwoThreads) {
+TEST(FusedKernel, LargeOnesRunOnTwoThreads) {
   const auto entries = builtin_entries();
   for (const int threads : {1, 2}) {
     const Threads use(threads);
@@ -354,7 +354,7 @@ TEST(Region, LargeOnesRunOnTwoThreads) {
 }
 
 // So large that its result goes past the caches, where a single one may.
-TEST(Region, ResultsThatDoNotFitTheCaches) {
+TEST(FusedKernel, ResultsThatDoNotFitTheCaches) {
   const Threads use(2);
   const auto n = static_cast<int64_t>(kHost.streams_from() / 8 + 12345);
   const Tensor a = make_empty({n}, DType::Float32), b = make_empty({n}, DType::Float32),
@@ -363,7 +363,7 @@ TEST(Region, ResultsThatDoNotFitTheCaches) {
     a.data_ptr<float>()[i] = static_cast<float>(i % 1000);
     b.data_ptr<float>()[i] = static_cast<float>(i % 77);
   }
-  const Region region(expr::parse_typed("in x: float32, y: float32; out float32: sub(mul(x, y), x);"));
+  const FusedKernel region(expr::parse_typed("in x: float32, y: float32; out float32: sub(mul(x, y), x);"));
   const Tensor inputs[] = {a, b}, outputs[] = {out};
   region.run(outputs, inputs, nullptr);
   const auto wrong = [&](const Tensor& t) {
@@ -380,12 +380,12 @@ TEST(Region, ResultsThatDoNotFitTheCaches) {
   EXPECT_EQ(wrong(a), 0);
 }
 
-TEST(Region, UpToSixtyFourSlots) {
+TEST(FusedKernel, UpToSixtyFourSlots) {
   std::string text = "in ", sum;
   for (int i = 0; i < 40; ++i) text += "x" + std::to_string(i) + (i < 39 ? ": float32, " : ": float32; ");
   for (int i = 0; i < 20; ++i)
     text += "out float32: sub(x" + std::to_string(i) + ", x" + std::to_string(39 - i) + "); ";
-  const Region region(expr::parse_typed(text));
+  const FusedKernel region(expr::parse_typed(text));
   std::mt19937 rng(3);
   std::vector<Tensor> inputs, outputs;
   for (int i = 0; i < 40; ++i) inputs.push_back(random_tensor(rng, {5, 70}, DType::Float32));
@@ -397,8 +397,8 @@ TEST(Region, UpToSixtyFourSlots) {
   }
 }
 
-TEST(Region, RefusesWhatDoesNotFit) {
-  const Region region(expr::parse_typed("in x: float32, y: float32; out float32: sub(x, y);"));
+TEST(FusedKernel, RefusesWhatDoesNotFit) {
+  const FusedKernel region(expr::parse_typed("in x: float32, y: float32; out float32: sub(x, y);"));
   const Tensor a = make_empty({2, 3}, DType::Float32), b = make_empty({2}, DType::Float32),
                c = make_empty({2, 3}, DType::Float64);
   const auto run = [&](const Tensor& out, const Tensor& x, const Tensor& y) {
@@ -412,7 +412,7 @@ TEST(Region, RefusesWhatDoesNotFit) {
 }
 
 // Copies and fills as expressions, beside what copies and fills are (convert.h, Scalar).
-TEST(Region, CopiesConvertAsCopiesDo) {
+TEST(FusedKernel, CopiesConvertAsCopiesDo) {
   std::mt19937 rng(5);
   for (const DType from : kDTypes) {
     for (const DType to : kDTypes) {
@@ -427,7 +427,7 @@ TEST(Region, CopiesConvertAsCopiesDo) {
       std::memcpy(src.data_ptr(), bytes.data(), bytes.size());
       kHost.convert(from, to)(want.data_ptr(), {static_cast<int64_t>(item_size(to)), 0}, src.data_ptr(),
                               {static_cast<int64_t>(item_size(from)), 0}, n, 1);
-      const Region region(expr::make_expression(expr::parts_of(*lowered->expression)));
+      const FusedKernel region(expr::make_expression(expr::parts_of(*lowered->expression)));
       region.run({&out, 1}, {&src, 1}, nullptr);
       // A copy of bools keeps bytes other than 1; they mean the same.
       if (from == DType::Bool && to == DType::Bool) continue;
@@ -436,13 +436,13 @@ TEST(Region, CopiesConvertAsCopiesDo) {
   }
 }
 
-TEST(Region, FillsStoreWhatFillStores) {
+TEST(FusedKernel, FillsStoreWhatFillStores) {
   const Scalar values[] = {
       true, 0, 3, -1, 200, (int64_t{1} << 53) + 1, 0.1, 2.9, -2.9, std::complex<double>(1.5, -2)};
   for (const DType d : kDTypes) {
     const std::optional<Lowered> lowered = lower_fill(d);
     ASSERT_TRUE(lowered);
-    const Region region(expr::make_expression(expr::parts_of(*lowered->expression)));
+    const FusedKernel region(expr::make_expression(expr::parts_of(*lowered->expression)));
     for (const Scalar& value : values) {
       Tensor want = make_empty({3, 5}, d);
       const Tensor out = make_empty({3, 5}, d);

@@ -8,9 +8,9 @@
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/expr/spec.h"
+#include "tenon/iter/fused_kernel.h"
+#include "tenon/iter/fused_rows.h"
 #include "tenon/iter/pointwise_state.h"
-#include "tenon/iter/region.h"
-#include "tenon/iter/region_rows.h"
 #include "tenon/iter/tensor_iterator.h"
 
 namespace tenon {
@@ -26,8 +26,8 @@ constexpr int64_t kColumns = 64, kLeastRows = 16, kFarBytes = int64_t{1} << 15;
 
 }  // namespace
 
-RegionLoop::RegionLoop(const Region& region, std::span<const RegionOperand> outputs,
-                       std::span<const RegionOperand> inputs, std::optional<bool> streams)
+FusedLoop::FusedLoop(const FusedKernel& region, std::span<const FusedOperand> outputs,
+                     std::span<const FusedOperand> inputs, std::optional<bool> streams)
     : region_(region), kernel_(region.kernel()), num_output_slots_(region.expression().num_outputs) {
   TENON_CHECK(outputs.size() == region.num_outputs() && inputs.size() == region.num_inputs(), Internal,
               fmt::format("region: {} outputs and {} inputs, expected {} and {}", outputs.size(),
@@ -49,9 +49,9 @@ RegionLoop::RegionLoop(const Region& region, std::span<const RegionOperand> outp
   choose_tile(streams);
 }
 
-RegionLoop::~RegionLoop() = default;
+FusedLoop::~FusedLoop() = default;
 
-void RegionLoop::choose_tile(std::optional<bool> streams) {
+void FusedLoop::choose_tile(std::optional<bool> streams) {
   int64_t bytes = 0;
   bool one_kind = shape_.size() == 1 && num_output_slots_ == 1 && slots_.size() <= kMaxOperands;
   for (size_t i = 0; i < slots_.size(); ++i) {
@@ -73,7 +73,7 @@ void RegionLoop::choose_tile(std::optional<bool> streams) {
 }
 
 // The kernel over dense operands, past the caches where the result would not stay in them.
-void RegionLoop::run_streaming(char* const* bases, const uint64_t* numbers) const {
+void FusedLoop::run_streaming(char* const* bases, const uint64_t* numbers) const {
   const int64_t item = slots_[0].item;
   parallel_for(0, numel_, kGrainSize, [&](int64_t begin, int64_t end) {
     void* at[kMaxOperands];
@@ -83,7 +83,7 @@ void RegionLoop::run_streaming(char* const* bases, const uint64_t* numbers) cons
   });
 }
 
-void RegionLoop::run(char* const* addresses, const uint64_t* numbers) const {
+void FusedLoop::run(char* const* addresses, const uint64_t* numbers) const {
   if (rows_) return rows_->run(addresses, numbers);
   if (kernel_reporting()) [[unlikely]]
     detail::report_host_kernel(region_.name(), kernel_);
@@ -103,7 +103,7 @@ void RegionLoop::run(char* const* addresses, const uint64_t* numbers) const {
 }
 
 // Elements [begin, end) of the loop, in its order, as the largest two-dimensional blocks that fit.
-void RegionLoop::run_range(char* const* bases, const uint64_t* numbers, int64_t begin, int64_t end) const {
+void FusedLoop::run_range(char* const* bases, const uint64_t* numbers, int64_t begin, int64_t end) const {
   const size_t dims = shape_.size(), count = slots_.size();
   const int64_t n0 = shape_[0], n1 = dims > 1 ? shape_[1] : 1;
   if (dims <= 2 && begin == 0 && end == numel_) return run_block(bases, numbers, n0, n1);
@@ -137,7 +137,7 @@ void RegionLoop::run_range(char* const* bases, const uint64_t* numbers, int64_t 
   }
 }
 
-void RegionLoop::run_block(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const {
+void FusedLoop::run_block(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const {
   if (turns_ && n1 >= kLeastRows && n0 > kColumns) {
     SmallVector<char*, 16> at(slots_.size());
     for (int64_t begin = 0; begin < n0; begin += kColumns) {
@@ -154,7 +154,7 @@ void RegionLoop::run_block(char* const* ptrs, const uint64_t* numbers, int64_t n
 }
 
 // One row after another, in pieces of a tile where some operand needs one.
-void RegionLoop::long_rows(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const {
+void FusedLoop::long_rows(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const {
   alignas(64) char memory[kMostBytes];
   const size_t count = slots_.size();
   void* at[expr::kMaxSlots];
@@ -192,7 +192,7 @@ void RegionLoop::long_rows(char* const* ptrs, const uint64_t* numbers, int64_t n
 }
 
 // As many rows at once as fill a tile.
-void RegionLoop::short_rows(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const {
+void FusedLoop::short_rows(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const {
   alignas(64) char memory[kMostBytes];
   const size_t count = slots_.size();
   void* at[expr::kMaxSlots];

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
-#include <string_view>
 
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/iter/lower.h"
@@ -62,15 +61,6 @@ const char* reason_to_run_now(const OperatorInfo& info) {
   return has_storage ? "it takes a storage" : nullptr;
 }
 
-// "indexing" for an operator of tenon/ops/yaml/indexing.yaml; empty for others than built-in ones.
-std::string_view family_of(const OperatorHandle& op) {
-  const auto where = Dispatcher::singleton().defined_at(op);
-  std::string_view file = where ? where->file : "";
-  if (!file.ends_with(".yaml")) return "";
-  file.remove_suffix(std::string_view(".yaml").size());
-  return file.substr(file.find_last_of('/') + 1);
-}
-
 std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
   auto info = std::make_unique<OperatorInfo>(OperatorInfo{.op = op, .schema = &op.schema()});
   describe_arguments(*info);
@@ -80,14 +70,15 @@ std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
   if (pointwise) {
     for (const PointwiseSpecial& s : pointwise->special) info->special.push_back(s.value);
   }
-  const bool is_loop = pointwise || family_of(op) == "copy" || family_of(op) == "factory";
+  const OperatorTraits& traits = op.traits();
+  const bool is_loop = pointwise || traits.equals.kind != EqualsTrait::Kind::None || traits.uninitialized;
   info->scale = is_loop ? 1 : 4;
   const bool may_be_view =
       std::ranges::any_of(info->schema->returns, [](const auto& r) { return r.alias && !r.alias->is_write; });
   if (const char* reason = reason_to_run_now(*info)) {
     info->kind = OperatorInfo::Kind::Now;
     info->reason = reason;
-  } else if (op.traits().tags.has(Tag::nondeterministic_seeded) || may_be_view) {
+  } else if (traits.tags.has(Tag::nondeterministic_seeded) || may_be_view) {
     // A random operator takes its part of the stream at once, and passes it on as numbers.
     info->kind = OperatorInfo::Kind::Transparent;
   }

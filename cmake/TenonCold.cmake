@@ -7,12 +7,14 @@ file(GLOB cold CONFIGURE_DEPENDS
      cache/*.cc
      core/*_report.cc core/memory_history.cc core/memory_snapshot.cc core/memory_stats.cc
      dispatch/introspect.cc dispatch/invariants.cc dispatch/library*.cc dispatch/load.cc dispatch/trace*.cc
-     graph/engine/tuner.cc graph/plan/plan_file.cc graph/plan/report.cc graph/text/*.cc
+     graph/engine/region_programs.cc graph/engine/scratch.cc graph/engine/tuner.cc graph/fuse/race.cc
+     graph/ir/region.cc graph/ir/verify*.cc graph/plan/cached_plan.cc graph/plan/plan*.cc graph/plan/report.cc
+     graph/plan/timing.cc graph/text/*.cc
      io/*.cc
      nn/*.cc
      ops/print.cc
      plugin/*load.cc plugin/library_file.cc plugin/optional_functions.cc plugin/registrar.cc plugin/search.cc
-     record/report.cc
+     record/fused.cc record/report.cc
      ../backends/cpu/jit/emitter.cc ../backends/cpu/jit/memory.cc ../backends/cpu/jit/operations.cc
      ../backends/cpu/jit/pi_reduce.cc
      ../backends/cpu/onednn/api.cc ../backends/cpu/onednn/engine.cc ../backends/cpu/onednn/primitive.cc)

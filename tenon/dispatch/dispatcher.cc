@@ -328,8 +328,6 @@ void Dispatcher::adopt(OperatorEntry& entry) {
     entry.mixed_devices = entries.front()->mixed_devices;
     entry.crosses_devices = entries.front()->crosses_devices;
     entry.traits = entries.front()->traits.load();
-    entry.functional = entries.front()->functional;
-    entry.out = entries.front()->out;
   }
   entries.push_back(&entry);
   entry.table.store(&detail::kNoTable, std::memory_order_release);

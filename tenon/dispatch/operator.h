@@ -51,16 +51,20 @@ struct OperatorEntry {
   std::atomic<uint64_t> written{0};
   /// Of a built-in operator: its tensors may be on the host and on one device; on several devices, too.
   bool mixed_devices = false, crosses_devices = false;
-  /// Of a built-in operator that writes its result: the form that gives a new tensor. Of one that gives new
-  /// tensors: the form that writes them to `out` arguments after the same others. Null where there is none.
-  OperatorEntry* functional = nullptr;
-  OperatorEntry* out = nullptr;
-  /// Of an operator of a user they change with its declaration.
-  std::atomic<const OperatorTraits*> traits{&kNoTraits};
+  /// How many entries from this one its other forms are; 0 where there is none. See `functional` and `out`.
+  int8_t to_functional = 0, to_out = 0;
+  /// Null for none. Of an operator of a user they change with its declaration.
+  std::atomic<const OperatorTraits*> traits{nullptr};
   /// What tenon/record knows of the operator; null until it is recorded, and whenever a registration changes.
   std::atomic<const void*> record_info{nullptr};
   /// How many times as many elements as a loop's a call may have to pass the recorder; 0 until that is known.
   std::atomic<uint8_t> record_scale{0};
+
+  /// Of a built-in operator that writes its result: the form that gives a new tensor. Null for others.
+  OperatorEntry* functional() noexcept { return to_functional != 0 ? this + to_functional : nullptr; }
+  /// Of a built-in operator that gives new tensors: the form that writes them to `out` arguments after the
+  /// same others. Null where there is none.
+  OperatorEntry* out() noexcept { return to_out != 0 ? this + to_out : nullptr; }
 
   std::string full_name() const {
     std::string text(name);
@@ -151,7 +155,10 @@ class OperatorHandle {
   /// Throws Error{NotImplemented} if the operator has kernels but is not declared.
   const schema::FunctionSchema& schema() const;
   OperatorEntry& entry() const noexcept { return *entry_; }
-  const OperatorTraits& traits() const noexcept { return *entry_->traits.load(std::memory_order_acquire); }
+  const OperatorTraits& traits() const noexcept {
+    const OperatorTraits* const own = entry_->traits.load(std::memory_order_acquire);
+    return own ? *own : kNoTraits;
+  }
 
   /// Calls the operator on the arguments at the top of the stack, and replaces them by the results. Counts
   /// the versions of written arguments.

@@ -1,5 +1,5 @@
-#include "tenon/dispatch/builtin.h"
 #include "tenon/plugin/call.h"
+#include "tenon/dispatch/builtin.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
-#include "tenon/dispatch/builtin.h"
 #include "tenon/plugin/operands.h"
+#include "tenon/dispatch/builtin.h"
 
 #include "tenon/dispatch/same_device.h"
 #include "tenon/ops/copy/elements.h"

@@ -144,14 +144,15 @@ class FamilyPrinter {
     }
   }
 
-  /// Where its other forms are.
-  std::string forms_fields(const OpDef& def, const Operator& op) const {
+  /// How far from its entry those of its other forms are.
+  static std::string forms_fields(const OpDef& def, const Operator& op) {
     const auto field = [&](const char* name, const Operator* form) {
-      return form ? fmt::format(", .{} = &{}_entries[{}]", name, family_.name, form->index) : "";
+      const auto distance = form ? static_cast<int>(form->index) - static_cast<int>(op.index) : 0;
+      return distance != 0 ? fmt::format(", .{} = {}", name, distance) : "";
     };
-    if (op.form != Form::Functional) return field("functional", def.find(Form::Functional));
+    if (op.form != Form::Functional) return field("to_functional", def.find(Form::Functional));
     const Operator* const out = def.find(Form::Out);
-    return field("out", out && !def.takes_options_of_out(*out) ? out : nullptr);
+    return field("to_out", out && !def.takes_options_of_out(*out) ? out : nullptr);
   }
 
   /// Operators with the same traits share a constant.

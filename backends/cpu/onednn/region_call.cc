@@ -43,7 +43,7 @@ constexpr Binary kBinaries[] = {{operators::add_Tensor, operators::add_Scalar, k
 
 /// aten::add.Tensor of aten::add_.Tensor.
 OperatorHandle functional(OperatorHandle op) {
-  return op.entry().functional ? OperatorHandle(*op.entry().functional) : op;
+  return op.entry().functional() ? OperatorHandle(*op.entry().functional()) : op;
 }
 
 /// As it lies, where oneDNN reads that: one dimension without gaps, and no steps back or of nothing.

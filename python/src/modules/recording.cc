@@ -18,7 +18,8 @@ PyObject* begin(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "KLp|pd", &program, &threshold, &trust_shared, &relaxed, &tune_ms))
     return nullptr;
   return guarded([&] {
-    record::ScopeOptions options{.trust_shared = trust_shared != 0, .relaxed = relaxed != 0, .tune_ms = tune_ms};
+    record::ScopeOptions options{
+        .trust_shared = trust_shared != 0, .relaxed = relaxed != 0, .tune_ms = tune_ms};
     if (threshold >= 0) options.threshold = threshold;
     return PyLong_FromUnsignedLongLong(Recorder::current().begin(program, options));
   });

@@ -11,8 +11,8 @@ namespace tenon::graph {
 CallStep::CallStep(const Graph& g, const Node& call)
     : op_(call.op), keys_(Functionality::Dense, g.device(call).backend), arguments_(g, call) {
   const size_t results = arguments_.num_results();
-  if (results > 0 && arguments_.num_written() == 0 && g.defs(call).size() == results && op_.entry().out)
-    out_ = OperatorHandle(*op_.entry().out);
+  if (results > 0 && arguments_.num_written() == 0 && g.defs(call).size() == results && op_.entry().out())
+    out_ = OperatorHandle(*op_.entry().out());
   if (keys_.backend() != kCpuBackend) (void)detail::find_kernel((out_ ? *out_ : op_).entry(), keys_);
 }
 

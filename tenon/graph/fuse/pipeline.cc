@@ -136,7 +136,7 @@ class Pipeline {
     // Each round leaves out at least one more anchor, or loop.
     do form(passes);
     while (passes.back() == Tune && tune());
-    for (const Refused& r : refused_)
+    for (const Refusal& r : refused_)
       report_.left.push_back(
           {g_.nodes[r.node].op, g_.nodes[r.node].line, r.reason, g_.nodes[r.node].arguments.first});
     g_.nodes = std::move(formed_.nodes);

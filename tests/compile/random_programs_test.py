@@ -28,6 +28,8 @@ def test_random_programs(way, part):
 def supported_targets():
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     targets = ["SSE4"]
+    if tenon.cpu_target_name() == "SSE4":  # of this machine, or of this build: the preset dev has one
+        return targets
     if " avx2 " in flags:
         targets.append("AVX2")
     if all(f" {flag} " in flags for flag in ("avx512f", "avx512vl", "avx512dq", "avx512bw")):

@@ -111,10 +111,11 @@ std::exception_ptr Recorder::compute(Lock& lock, const Cause& cause) {
         show(*capture_, wanted, cause);
       const std::shared_ptr<Instance> instance =
           planned.instance ? planned.instance : std::make_shared<Instance>(planned.plan);
-      if (planned.runs > 1) planned.instance = instance;
       SegmentMemory memory(segment_);
       error = instance->run(segment_.calls, segment_.numbers, memory);
       memory.finish();
+      // Not before: one for which memory ran out is not whole.
+      if (planned.runs > 1) planned.instance = instance;
     } catch (...) {
       // No memory is left for a plan: nothing is computed, and who reads a result is told so.
       error = std::current_exception();

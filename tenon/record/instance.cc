@@ -8,6 +8,7 @@
 #include "tenon/ops/copy/elements.h"
 
 namespace tenon::record {
+
 void Instance::make_step(const Plan::Step& step) {
   Step& made = steps_.emplace_back(Step{.plan = &step});
   if (step.loop) {

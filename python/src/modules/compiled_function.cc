@@ -98,8 +98,9 @@ int64_t size_of(PyObject* const* args, size_t n, PyObject* keywords) {
       own = tensor_of(o).numel();
     } else if (PyLong_CheckExact(o)) {
       int overflow = 0;
-      own = std::abs(PyLong_AsLongLongAndOverflow(o, &overflow));
-      if (overflow != 0) return -1;
+      own = PyLong_AsLongLongAndOverflow(o, &overflow);
+      if (overflow != 0 || own == INT64_MIN) return -1;
+      own = std::abs(own);
     } else if (PyList_Check(o) || PyTuple_Check(o) || PyDict_Check(o)) {
       return -1;
     }

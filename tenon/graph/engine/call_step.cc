@@ -1,9 +1,5 @@
 #include "tenon/graph/engine/call_step.h"
 
-#include <fmt/format.h>
-
-#include "tenon/core/error.h"
-#include "tenon/dispatch/dispatcher.h"
 #include "tenon/ops/copy/elements.h"
 
 namespace tenon::graph {

@@ -12,7 +12,7 @@ import re
 import sys
 
 import tenon
-from tenon.absent import pytorch_names
+from tenon._names.absent import pytorch_names
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "coverage.md"
@@ -188,7 +188,7 @@ def page():
 
 
 def pytorch_version():
-    with open(ROOT / "python" / "tenon" / "pytorch_names.txt", encoding="utf-8") as file:
+    with open(ROOT / "python" / "tenon" / "_names" / "pytorch_names.txt", encoding="utf-8") as file:
         return file.readline().removeprefix("# ").partition(":")[0]
 
 

@@ -1,6 +1,6 @@
-"""Writes python/tenon/pytorch_names.txt from an installed PyTorch: its public names by module, and the core ATen schemas.
+"""Writes python/tenon/_names/pytorch_names.txt from an installed PyTorch: its public names by module, and the core ATen schemas.
 
-    python scripts/pytorch_names.py > python/tenon/pytorch_names.txt
+    python scripts/pytorch_names.py > python/tenon/_names/pytorch_names.txt
 
 Public are the names that do not begin with an underscore and are not modules of Python's or types of PyTorch's compilers.
 """

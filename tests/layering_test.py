@@ -70,34 +70,34 @@ GENERATED_ANYWHERE = {"tenon/generated/tensor_methods.inc"}
 # The generator runs before the library exists: it is made of these rooms alone.
 BELOW_OPGEN = {"tenon/abi", "tenon/core", "tenon/schema", "tenon/expr"}
 
-# The Python package, from the lowest to the highest: modules and folders of python/tenon. Each imports itself and what is
-# before it; those of one row do not import each other.
+# The Python package, from the lowest to the highest: modules and folders of python/tenon, and the modules of SHELVES. Each imports
+# itself and what is before it; those of one row do not import each other.
+SHELVES = {"_names", "_program", "_tools"}
 PYTHON = [
     {"_C"},
     {"types", "callers", "arguments"},
-    {"instead", "version"},
-    {"absent"},
+    {"_names", "_program", "_tools", "_names.instead", "version"},
+    {"_names.absent"},
     {"autograd"},
     {"amp", "no_device"},
-    {"backends", "cpu", "cuda", "mps", "xpu", "functional", "dispatch", "imports", "info", "infer_schema", "tags", "legacy", "loaded", "linalg", "numerics",
-     "pages", "prefix", "random", "namespaces",
-     "safetensors", "testing", "html"},
+    {"backends", "cpu", "cuda", "mps", "xpu", "functional", "dispatch", "_tools.imports", "_names.info", "infer_schema", "tags", "_names.legacy",
+     "_tools.loaded", "linalg", "_names.numerics", "_tools.pages", "prefix", "random", "namespaces", "safetensors", "testing", "_names.html"},
     {"array_api", "einops_backend"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"einops_layers"},
-    {"borders"},
-    {"graph", "graphs", "warm_up", "compile_report", "plans", "_replay"},
-    {"cached_plans"},
-    {"compile"},
+    {"_names.borders"},
+    {"graph", "graphs", "warm_up", "_program.report", "plans", "_replay"},
+    {"_program.cached_plans"},
+    {"_program.compile"},
     {"ops", "opcheck"},
-    {"devices", "pytorch_dispatch"},
+    {"devices", "_names.pytorch_dispatch"},
     {"accelerator"},
     {"__init__"},
-    {"op_watch", "op_arguments"},
-    {"key_probe"},
-    {"conformance", "overhead", "places", "traced"},
+    {"_tools.op_watch", "_tools.op_arguments"},
+    {"_tools.key_probe"},
+    {"conformance", "_tools.overhead", "_tools.places", "_tools.traced"},
     {"check_op"},
-    {"command"},
+    {"_tools.command"},
     {"__main__"},
 ]
 
@@ -184,7 +184,12 @@ def test_the_generator_knows_nothing_of_tensors():
 
 def module_of(file: pathlib.Path) -> str:
     """The module or folder of python/tenon that a file is part of."""
-    return file.relative_to(ROOT / "python" / "tenon").parts[0].removesuffix(".py")
+    return place_of([part.removesuffix(".py") for part in file.relative_to(ROOT / "python" / "tenon").parts])
+
+
+def place_of(path: list[str]) -> str:
+    """What PYTHON calls a module: of SHELVES each module by itself, of other folders the folder."""
+    return ".".join(path[:2]) if path[0] in SHELVES and path[1:2] not in ([], ["__init__"]) else path[0]
 
 
 def imports(file: pathlib.Path):
@@ -201,7 +206,7 @@ def imports(file: pathlib.Path):
             continue
         for name in names:
             if name[0] == "tenon":
-                yield name[1] if len(name) > 1 else "__init__"
+                yield place_of(name[1:]) if len(name) > 1 else "__init__"
 
 
 def test_rooms_that_know_no_operator_by_name():

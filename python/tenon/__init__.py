@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     )
 
     # Of tenon.graph, and plans of its graphs.
-    from .cached_plans import cached_plan as cached_plan
+    from ._program.cached_plans import cached_plan as cached_plan
     from .tags import Tag as Tag
     from .graph import (
         create_handle as create_handle,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         set_stream as set_stream,
     )
 
-    # Of tenon.legacy.
+    # Of tenon._names.legacy.
     FloatTensor: type[_C.Tensor]
     DoubleTensor: type[_C.Tensor]
     HalfTensor: type[_C.Tensor]
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     BoolTensor: type[_C.Tensor]
 from ._C import *  # type: ignore  # noqa: F401,F403  operators, dtypes, Tensor and its kin are the module's own objects
 from . import autograd as autograd, nn as nn, optim as optim, random as random
-from .absent import (
+from ._names.absent import (
     AbsentModules as _AbsentModules,
     add_base as _add_base,
     attribute_error as _attribute_error,
@@ -96,7 +96,7 @@ from .autograd.grad_mode import (
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
-from .compile import compile as compile, recording as recording
+from ._program.compile import compile as compile, recording as recording
 from .functional import (
     atleast_1d,
     atleast_2d,
@@ -110,8 +110,8 @@ from .functional import (
     norm,
     tensordot,
 )
-from .info import finfo as finfo, iinfo as iinfo
-from .numerics import (
+from ._names.info import finfo as finfo, iinfo as iinfo
+from ._names.numerics import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     get_float32_matmul_precision as get_float32_matmul_precision,
     is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
@@ -126,12 +126,12 @@ from .random import (
     set_rng_state as set_rng_state,
 )
 from .serialization import load as load, save as save
-from . import borders as _borders  # noqa: F401  adds methods to Tensor
+from ._names import borders as _borders  # noqa: F401  adds methods to Tensor
 
 
 def _type(self, dtype=None):
     """The name of the tensor's type; or the tensor with another dtype."""
-    from .legacy import type_of
+    from ._names.legacy import type_of
 
     return type_of(self, dtype)
 
@@ -164,7 +164,7 @@ del dispatch  # noqa: F821  _C's own; tenon.dispatch is the module of that name
 def _pytorch_dispatch(name):
     # _C._dispatch_dump_table and its kin load when first asked for.
     if name.startswith(("_dispatch_", "_parse_dispatch", "DispatchKey")):
-        from . import pytorch_dispatch
+        from ._names import pytorch_dispatch
 
         if (found := pytorch_dispatch.find(name)) is not None:
             return found
@@ -172,7 +172,7 @@ def _pytorch_dispatch(name):
 
 
 def _names_in_C():
-    from . import pytorch_dispatch
+    from ._names import pytorch_dispatch
 
     return sorted({*vars(_C), *pytorch_dispatch.names()})
 
@@ -243,11 +243,11 @@ _LATER = (
 _LATER_FROM = {
     # What programs of the cuDNN frontend begin with.
     **dict.fromkeys(("create_handle", "destroy_handle", "pygraph", "set_stream"), "graph"),
-    "cached_plan": "cached_plans",
+    "cached_plan": "_program.cached_plans",
     "Tag": "tags",
     # Types of tensors that older programs name.
     **dict.fromkeys(
-        (f"{kind}Tensor" for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")), "legacy"
+        (f"{kind}Tensor" for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")), "_names.legacy"
     ),
     **dict.fromkeys(
         (

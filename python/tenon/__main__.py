@@ -2,6 +2,6 @@
 
 import sys
 
-from .command import main
+from ._tools.command import main
 
 sys.exit(main())

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import _C, devices
-from .absent import module_getattr
+from ._names.absent import module_getattr
 from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False

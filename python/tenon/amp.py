@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 
 from . import _C
-from .absent import module_getattr
+from ._names.absent import module_getattr
 from .arguments import describe as _describe
 from .callers import warn as _warn
 

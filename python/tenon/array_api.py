@@ -89,7 +89,7 @@ from ._C import (
 )
 from .arguments import check_module as _check_module
 from .functional import broadcast_shapes, broadcast_tensors, meshgrid as _meshgrid, tensordot as _tensordot
-from .info import finfo as _finfo, iinfo as _iinfo
+from ._names.info import finfo as _finfo, iinfo as _iinfo
 
 Axis = int | Sequence[int] | None
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from . import _C, graph
 from .autograd.grad_mode import no_grad
-from .cached_plans import every_plan
-from .key_probe import missing_from_key, names_of
+from ._program.cached_plans import every_plan
+from ._tools.key_probe import missing_from_key, names_of
+from ._tools.op_arguments import Arguments, arguments_for, python_kernel
+from ._tools.op_watch import Run, Watch
+from ._tools.overhead import nanoseconds
 from .namespaces import find_operator
-from .op_arguments import Arguments, arguments_for, python_kernel
-from .op_watch import Run, Watch
-from .overhead import nanoseconds
 from .random import get_rng_state, set_rng_state
 from .testing import assert_close
 

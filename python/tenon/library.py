@@ -17,7 +17,7 @@ import weakref
 
 from . import _C, namespaces
 from ._C import OpOverload, OpOverloadPacket
-from .absent import module_getattr
+from ._names.absent import module_getattr
 from .arguments import check_module as _check_module, describe
 from .infer_schema import infer_schema
 from .tags import names_of
@@ -63,7 +63,7 @@ def fallthrough_kernel() -> None:
 def _caller() -> tuple[str, int]:
     """File and line of the code outside this module, and outside PyTorch's names for it, that registers."""
     frame = sys._getframe(1)
-    while frame.f_globals.get("__name__") in (__name__, f"{__package__}.arguments", f"{__package__}.pytorch_dispatch") and frame.f_back:
+    while frame.f_globals.get("__name__") in (__name__, f"{__package__}.arguments", f"{__package__}._names.pytorch_dispatch") and frame.f_back:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 

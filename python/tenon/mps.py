@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .absent import module_getattr
+from ._names.absent import module_getattr
 from .no_device import device_count as device_count, empty_cache as empty_cache
 from .no_device import is_available as is_available, manual_seed as manual_seed, refuse as _refuse
 

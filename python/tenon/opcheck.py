@@ -7,7 +7,7 @@ from . import _C
 from .arguments import check_module as _check_module, describe
 from .autograd import grad
 from .autograd.grad_mode import no_grad
-from .compile import compile
+from ._program.compile import compile
 from .functional import broadcast_shapes
 from .namespaces import find_operator
 from .random import get_rng_state, set_rng_state

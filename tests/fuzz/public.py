@@ -30,7 +30,7 @@ LEFT_OUT = {
     "tenon.typename": "any object is right",
 }
 #: Modules whose functions other modules import for themselves.
-HELPERS = {"tenon.absent", "tenon.arguments"}
+HELPERS = {"tenon._names.absent", "tenon.arguments"}
 #: Methods of Python's protocols that are called as well, and with how many arguments. Python itself checks their number.
 PROTOCOLS = {
     "__array__": 1, "__contains__": 1, "__deepcopy__": 1, "__delitem__": 1, "__format__": 1, "__getitem__": 1, "__setitem__": 2,

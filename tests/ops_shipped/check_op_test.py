@@ -9,7 +9,7 @@ import pytest
 
 import tenon
 from tenon import check_op
-from tenon.command import main
+from tenon._tools.command import main
 from tenon.library import Library
 
 

@@ -5,11 +5,11 @@ import json
 import pytest
 
 import tenon
-from tenon import overhead
-from tenon.command import main
+from tenon._tools import overhead
+from tenon._tools.command import main
 from tenon.library import Library, register_autograd
-from tenon.op_arguments import Arguments
-from tenon.overhead import Rung, steps
+from tenon._tools.op_arguments import Arguments
+from tenon._tools.overhead import Rung, steps
 
 
 def rounds(*nanoseconds):

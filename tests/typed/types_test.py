@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tenon
-from tenon.absent import _AbsentAttribute
+from tenon._names.absent import _AbsentAttribute
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

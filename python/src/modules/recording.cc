@@ -1,4 +1,4 @@
-// Recording of programs: what tenon.compile (python/tenon/compile.py) is made of.
+// Recording of programs: what tenon.compile (python/tenon/_program/compile.py) is made of.
 #include "python/src/module_parts.h"
 #include "python/src/modules/dictionary.h"
 #include "tenon/expr/expression.h"

@@ -1,6 +1,6 @@
 """What this build has, with the names of torch.backends: no CUDA, no cuDNN, no MKL, no MPS; OpenMP and the CPU's own kernels."""
 
-from ..absent import module_getattr
+from .._names.absent import module_getattr
 from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp
 
 TYPE_CHECKING = False

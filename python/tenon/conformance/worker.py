@@ -8,7 +8,7 @@ import sys
 
 import tenon
 
-from ..imports import import_first
+from .._tools.imports import import_first
 from . import device_checks, table
 from .cells import QUICK, Bench, Cell, Plan, forms_of
 from .claims import Claims

@@ -9,7 +9,7 @@ counted.
 from __future__ import annotations
 
 from .. import _C
-from ..absent import module_getattr
+from .._names.absent import module_getattr
 from ..arguments import check_module as _check_module
 
 TYPE_CHECKING = False

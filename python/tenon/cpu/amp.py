@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from .. import _C, amp
-from ..absent import module_getattr
+from .._names.absent import module_getattr
 
 TYPE_CHECKING = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..absent import module_getattr
+from .._names.absent import module_getattr
 from ..no_device import device_count as device_count, empty_cache as empty_cache, is_available as is_available
 from ..no_device import is_initialized as is_initialized, manual_seed as manual_seed, manual_seed_all as manual_seed_all
 from ..no_device import refuse as _refuse

@@ -1,6 +1,6 @@
 """Modules: layers with parameters, losses, and the initialisation of parameters."""
 
-from ..absent import attribute_error
+from .._names.absent import attribute_error
 from . import functional, init, utils
 from . import activation
 from .activation import *  # noqa: F403  by its __all__

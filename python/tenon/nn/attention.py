@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ..absent import module_getattr
+from .._names.absent import module_getattr
 from ..arguments import check_module as _check_module, checked as _checked
 from . import init
 from .linear import Linear

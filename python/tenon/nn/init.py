@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from ..absent import module_getattr
+from .._names.absent import module_getattr
 from ..arguments import check_module as _check_module
 from ..callers import warn as _warn
 from ..autograd.grad_mode import no_grad

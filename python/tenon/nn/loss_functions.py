@@ -10,7 +10,7 @@ import math
 from .. import _C
 from ..arguments import checked as _checked, describe as _describe
 from ..callers import warn as _warn
-from ..info import sum_type as _sum_type
+from .._names.info import sum_type as _sum_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Training on several devices, which is not in Tenon yet. Programs import this module whether they use it or not; a name
 that they do ask for says that it is absent."""
 
-from ..absent import module_getattr
+from .._names.absent import module_getattr
 
 TYPE_CHECKING = False
 

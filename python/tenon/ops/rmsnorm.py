@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ..cached_plans import cached_plan
+from .._program.cached_plans import cached_plan
 from ..library import Library, register_autograd
 from ..namespaces import namespace
-from ..info import sum_type
+from .._names.info import sum_type
 from ._shapes import check_trailing
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ..cached_plans import cached_plan
+from .._program.cached_plans import cached_plan
 from ..library import Library, register_autograd
 from ..namespaces import namespace
 

@@ -1,6 +1,6 @@
 """Optimizers. The updates of SGD, Adam and AdamW are C++ functions, which tenon::optim uses too."""
 
-from ..absent import attribute_error
+from .._names.absent import attribute_error
 from .adam import Adam, AdamW
 from .adaptive import Adadelta, Adagrad, NAdam, RMSprop
 from .optimizer import Optimizer

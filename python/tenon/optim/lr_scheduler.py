@@ -11,7 +11,7 @@ import bisect
 import math
 from collections import Counter
 
-from ..absent import module_getattr
+from .._names.absent import module_getattr
 from ..arguments import check_module as _check_module, describe
 from .cycles import CyclicLR as CyclicLR, OneCycleLR as OneCycleLR
 from .optimizer import Optimizer

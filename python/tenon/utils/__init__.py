@@ -1,6 +1,6 @@
 """Helpers for training."""
 
-from ..absent import attribute_error
+from .._names.absent import attribute_error
 from . import data
 
 TYPE_CHECKING = False

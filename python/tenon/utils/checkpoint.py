@@ -11,7 +11,7 @@ import threading
 import weakref
 
 from .. import _C
-from ..absent import module_getattr
+from .._names.absent import module_getattr
 from ..arguments import describe as _describe
 from ..autograd.grad_mode import enable_grad
 from ..autograd.graph import saved_tensors_hooks

@@ -86,7 +86,7 @@ def _item_samples(m):
         yield sample(m.tensor((1, 1, 1, 1) if m.kind == "channels_last" else (1, 1)))
 
 
-_NO_ITEM = {"empty": "there is no element to take: an error (tests/python/error_test.py)"}
+_NO_ITEM = {"empty": "there is no element to take: an error (tests/python/operators/error_test.py)"}
 
 
 def _source_samples(m):

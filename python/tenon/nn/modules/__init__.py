@@ -7,7 +7,7 @@ import sys
 import types
 
 from ... import nn
-from ...absent import AbsentName, attribute_error
+from ..._names.absent import AbsentName, attribute_error
 from .. import conv, dropout, loss, norm, pooling
 from . import utils as utils
 

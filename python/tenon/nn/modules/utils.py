@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ...absent import module_getattr
+from ..._names.absent import module_getattr
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
 

@@ -1,6 +1,6 @@
 """Helpers for parameters: the norm of gradients and its limit, and all parameters as one vector."""
 
-from ...absent import module_getattr
+from ..._names.absent import module_getattr
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 

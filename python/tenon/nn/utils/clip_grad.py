@@ -9,7 +9,7 @@ from ... import _C
 from ...arguments import check_module as _check_module
 from ...autograd.grad_mode import no_grad
 from ...callers import warn as _warn
-from ...info import sum_type
+from ..._names.info import sum_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

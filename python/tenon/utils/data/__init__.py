@@ -1,6 +1,6 @@
 """Datasets, the order in which they are read, and batches of them, read by this process or by others."""
 
-from ...absent import module_getattr
+from ..._names.absent import module_getattr
 from .collate import default_collate, default_convert
 from .dataset import (
     ChainDataset,

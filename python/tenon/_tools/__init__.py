@@ -1,0 +1,1 @@
+"""The `tenon` command and what it observes. command.py is where to start reading."""

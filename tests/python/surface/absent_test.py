@@ -1,0 +1,287 @@
+"""Names of PyTorch's that are not in Tenon: an AttributeError says so and where the list is. No CUDA, truthfully."""
+
+import abc
+import difflib
+import importlib
+import inspect
+import math
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+import tenon
+from tenon._names import instead
+from tenon._names.absent import pytorch_names
+
+
+@pytest.mark.parametrize(
+    ("ask", "name"),
+    [
+        (lambda: tenon.svd, "torch.svd"),
+        (lambda: tenon.nn.LSTM, "torch.nn.LSTM"),
+        (lambda: tenon.nn.functional.ctc_loss, "torch.nn.functional.ctc_loss"),
+        (lambda: tenon.optim.LBFGS, "torch.optim.LBFGS"),
+        (lambda: tenon.utils.data.DistributedSampler, "torch.utils.data.DistributedSampler"),
+        (lambda: tenon.fft, "torch.fft"),
+        (lambda: tenon.cuda.Stream, "torch.cuda.Stream"),
+        (lambda: tenon.ones(2).svd(), "torch.Tensor.svd"),
+        (lambda: tenon.Tensor.svd, "torch.Tensor.svd"),
+        (lambda: tenon.autograd.functional.jacobian, "torch.autograd.functional"),
+        (lambda: tenon.autograd.forward_ad, "torch.autograd.forward_ad"),
+        (lambda: tenon.autograd.profiler, "torch.autograd.profiler"),
+        (lambda: tenon.nn.attention.sdpa_kernel, "torch.nn.attention.sdpa_kernel"),
+        (lambda: tenon.nn.attention.flex_attention, "torch.nn.attention.flex_attention"),
+        (lambda: tenon.library.triton_op, "torch.library.triton_op"),
+        (lambda: tenon.nn.parallel.DistributedDataParallel, "torch.nn.parallel.DistributedDataParallel"),
+        (lambda: tenon.nn.utils.prune, "torch.nn.utils.prune"),
+        (lambda: tenon.onnx.export, "torch.onnx"),
+        (lambda: tenon.cpu.stream, "torch.cpu.stream"),
+        (lambda: tenon.nn.Module.cuda, "torch.nn.Module.cuda"),
+        (lambda: tenon.nn.Linear(1, 1).cuda(), "torch.nn.Module.cuda"),
+    ],
+)
+def test_an_absent_name_says_so(ask, name):
+    with pytest.raises(AttributeError, match=rf"has no attribute '\w+': {name} of PyTorch is not in Tenon yet; docs/coverage.md lists"):
+        ask()
+
+
+def test_the_way_out_is_that_of_the_name():
+    with pytest.raises(AttributeError, match="batch dimension in front for vmap; there is no functional_call$"):
+        tenon.func.functional_call
+    with pytest.raises(AttributeError, match=r"^'Linear' object has .* Write x\.to\(\"cuda\"\), where a plug-in offers"):
+        tenon.nn.Linear(1, 1).cuda
+
+
+def test_absent_names_leave_modules_as_they_are():
+    class Own(tenon.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ipu = 3
+
+        def cuda(self):
+            return self
+
+    class Abstract(tenon.nn.Module, abc.ABC):
+        pass
+
+    own = Own()
+    assert own.cuda() is own and own.ipu == 3 and not hasattr(own, "share_memory")
+    assert "cuda" not in dir(tenon.nn.Module) and "cuda" not in dir(tenon.nn.Linear(1, 1)) and "ipu" in dir(own)
+    assert type(tenon.nn.Module) is type and isinstance(Abstract(), tenon.nn.Module)
+
+
+@pytest.mark.parametrize("name", ["tenon.cuda.amp.autocast", "tenon.cpu.amp.autocast", "tenon.types.Number"])
+def test_modules_load_when_they_are_asked_for(name):
+    module = name.rpartition(".")[0]
+    program = f"import sys, tenon; assert {module!r} not in sys.modules; {name}; assert {module!r} in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+def test_other_names_are_plain_errors():
+    for ask in (lambda: tenon.nonsense, lambda: tenon.nn.nonsense, lambda: tenon.ones(1).nonsense):
+        with pytest.raises(AttributeError, match="has no attribute 'nonsense'$"):
+            ask()
+    assert not hasattr(tenon.Tensor, "svd") and not hasattr(tenon.ones(1), "svd") and not hasattr(tenon, "svd")
+
+
+@pytest.mark.parametrize(
+    ("ask", "near"),
+    [
+        (lambda: tenon.soft_max, "'softmax'"),
+        (lambda: tenon.nn.Lineer, "'Linear'"),
+        (lambda: tenon.nn.functional.cross_entropie, "'cross_entropy'"),
+        (lambda: tenon.optim.Adamw, "'AdamW'"),
+        (lambda: tenon.nn.modules.con, "'conv'"),
+    ],
+)
+def test_names_like_one_that_is_asked_for(ask, near):
+    with pytest.raises(AttributeError, match=rf"has no attribute '\w+'; did you mean .*{near}.*\?$"):
+        ask()
+
+
+#: What a sentence says to write, next to NumPy or plain numbers. `x` and `y` are random matrices of 3 by 3, `v` is a sorted vector.
+INSTEAD = {
+    "trace": lambda x, y: numpy.trace(x),
+    "nansum": lambda x, y: numpy.nansum(x),
+    "dist": lambda x, y: numpy.linalg.norm((x - y).ravel()),
+    "cdist": lambda x, y: numpy.sqrt(((x[:, None] - y[None]) ** 2).sum(-1)),
+    "pairwise_distance": lambda x, y: numpy.sqrt(((x - y) ** 2).sum(-1)),
+    "median": lambda x, y: numpy.median(x, 1),
+    "logcumsumexp": lambda x, y: numpy.log(numpy.cumsum(numpy.exp(x), 1)),
+    "arctan2": numpy.arctan2,
+    "deg2rad": lambda x, y: numpy.deg2rad(x),
+    "rad2deg": lambda x, y: numpy.rad2deg(x),
+    "float_power": numpy.float_power,
+    "logit": lambda x, y: numpy.log(x / (1 - x)),
+    "sinc": lambda x, y: numpy.sinc(x),
+    "logaddexp2": numpy.logaddexp2,
+    "heaviside": numpy.heaviside,
+    "ldexp": lambda x, y: x * numpy.exp2(y),
+    "positive": lambda x, y: x,
+    "isin": numpy.isin,
+    "ravel": lambda x, y: x.ravel(),
+    "argwhere": lambda x, y: numpy.argwhere(x),
+    "fliplr": lambda x, y: numpy.fliplr(x),
+    "flipud": lambda x, y: numpy.flipud(x),
+    "rot90": lambda x, y: numpy.rot90(x),
+    "diff": lambda x, y: numpy.diff(x, axis=0),
+    "diagflat": lambda x, y: numpy.diagflat(x),
+    "adjoint": lambda x, y: x.T,
+    "inner": lambda x, y: (x * y).sum(-1),
+    "kron": numpy.kron,
+    "cosine_similarity": lambda x, y: (x * y).sum(1) / numpy.linalg.norm(x, axis=1) / numpy.linalg.norm(y, axis=1),
+    "get_device": lambda x, y: None,
+    "range": lambda x, y: [0, 1, 2, 3],
+    "logspace": lambda x, y: numpy.logspace(0, 3, 4, base=2),
+    "svd": lambda x, y: numpy.linalg.svd(x),
+    "det": lambda x, y: numpy.linalg.det(x),
+}
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_what_to_write_instead_computes_it(name):
+    x, y = numpy.random.default_rng(0).random((2, 3, 3))
+    names = {"x": tenon.tensor(x), "y": tenon.tensor(y), "dim": 1, "p": 2, "start": 0, "end": 3, "step": 1, "steps": 4, "base": 2.0}
+    got = eval(instead.INSTEAD[name], {"tenon": tenon, "numpy": numpy, "math": math, **names})
+    want = INSTEAD[name](x, y)
+    if name == "svd":
+        got, want = got[1], want[1]
+    if want is None:
+        assert got is None
+        return
+    numpy.testing.assert_allclose(numpy.asarray(got), numpy.asarray(want), rtol=1e-6)
+    owner = tenon if name in pytorch_names()["torch"] else tenon.Tensor
+    with pytest.raises(AttributeError) as error:
+        getattr(owner, name)
+    assert str(error.value).endswith(f"docs/coverage.md lists what is. Write {instead.INSTEAD[name]}")
+
+
+def test_a_sentence_is_for_a_name_that_is_absent_somewhere():
+    owners = {"torch": tenon, "torch.Tensor": tenon.Tensor, "torch.nn.functional": tenon.nn.functional, "torch.special": None}
+    for name in instead.INSTEAD:
+        assert [path for path, owner in owners.items() if name in pytorch_names()[path] and not hasattr(owner, name)], name
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "name"),
+    [
+        ("import tenon.fft", ModuleNotFoundError, "torch.fft"),
+        ("from tenon import fft", ModuleNotFoundError, "torch.fft"),
+        ("import tenon.distributions.normal", ModuleNotFoundError, "torch.distributions"),
+        ("from tenon.distributions import Normal", ModuleNotFoundError, "torch.distributions"),
+        ("import tenon.nn.utils.rnn as rnn", ModuleNotFoundError, "torch.nn.utils.rnn"),
+        ("from tenon.nn.utils.rnn import pad_sequence", ModuleNotFoundError, "torch.nn.utils.rnn"),
+        ("from tenon import median", ImportError, "torch.median"),
+        ("from tenon.nn import Linear, LSTM", ImportError, "torch.nn.LSTM"),
+        ("from tenon.nn.functional import ctc_loss", ImportError, "torch.nn.functional.ctc_loss"),
+        ("from tenon.nn.parallel import DistributedDataParallel", ImportError, "torch.nn.parallel.DistributedDataParallel"),
+        ("from tenon.autograd.functional import jacobian", ModuleNotFoundError, "torch.autograd.functional"),
+        ("from tenon.autograd import forward_ad", ModuleNotFoundError, "torch.autograd.forward_ad"),
+        ("from tenon.nn.attention import sdpa_kernel", ImportError, "torch.nn.attention.sdpa_kernel"),
+        ("from tenon.nn.attention.flex_attention import flex_attention", ModuleNotFoundError, "torch.nn.attention.flex_attention"),
+        ("from tenon.library import triton_op", ImportError, "torch.library.triton_op"),
+        ("from tenon.nn.utils import prune", ModuleNotFoundError, "torch.nn.utils.prune"),
+        ("from tenon.onnx import export", ModuleNotFoundError, "torch.onnx"),
+    ],
+)
+def test_imports_of_what_is_absent_say_so(line, kind, name):
+    with pytest.raises(kind) as error:
+        exec(line, {})
+    assert type(error.value) is kind
+    assert f"{name} of PyTorch is not in Tenon yet; docs/coverage.md lists what is" in str(error.value)
+
+
+def test_imports_of_what_nobody_has_are_plain_errors():
+    for line in ("import tenon.nonsense", "from tenon.nonsense import x", "import tenon.nn.nonsense"):
+        with pytest.raises(ModuleNotFoundError, match=r"No module named 'tenon(\.nn)?\.nonsense'$"):
+            exec(line, {})
+    for module in ("tenon", "tenon.nn.functional", "tenon.library"):
+        with pytest.raises(ImportError, match=f"cannot import name 'nonsense' from '{module}'"):
+            exec(f"from {module} import nonsense", {})
+
+
+MODULES = [
+    "accelerator", "amp", "autograd", "library", "nn.attention", "types", "backends", "backends.cuda", "backends.mps", "cpu", "cuda", "cuda.amp", "cpu.amp", "linalg", "mps", "nn",
+    "nn.functional", "nn.init", "nn.modules", "nn.modules.conv", "nn.modules.rnn", "nn.modules.utils", "nn.parallel", "nn.utils", "ops",
+    "optim", "optim.lr_scheduler", "plans", "random", "utils", "utils.checkpoint", "utils.data", "version", "xpu",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["", *MODULES])
+def test_dir_of_a_module_lists_what_is_there(name):
+    module = importlib.import_module(f"tenon.{name}".rstrip("."))
+    assert [n for n in dir(module) if not hasattr(module, n)] == []
+
+
+def test_dir_of_classes_lists_what_is_there():
+    """An instance may refuse some, as real tensors refuse `imag`."""
+
+    class Own(tenon.Tensor):
+        pass
+
+    for cls in (tenon.Tensor, tenon.nn.Parameter, Own, tenon.nn.Module, tenon.optim.Optimizer, tenon.optim.Adam, tenon.Generator):
+        assert [n for n in dir(cls) if not hasattr(cls, n)] == []
+    assert {"sum", "is_xpu", "__add__"} <= {*dir(tenon.Tensor)} and {"sum", "__add__"} <= {*dir(tenon.ones(1))}
+    assert "svd" not in dir(tenon.Tensor) and "svd" not in dir(tenon.ones(1)) and "cuda" in dir(tenon)
+    assert dict(inspect.getmembers(tenon.Tensor)).keys() == {*dir(tenon.Tensor)}
+
+
+def test_an_absent_name_may_be_given():
+    def svd(self):
+        return "own"
+
+    tenon.Tensor.svd = svd
+    try:
+        assert tenon.ones(1).svd() == "own" and "svd" in dir(tenon.Tensor)
+    finally:
+        del tenon.Tensor.svd
+    assert not hasattr(tenon.Tensor, "svd")
+
+
+def test_asking_whether_a_name_is_there_makes_no_sentence(monkeypatch):
+    """Programs do so often; similar names are looked for when the text is read."""
+    monkeypatch.setattr(difflib, "get_close_matches", lambda *args, **kwargs: 1 / 0)
+    assert not hasattr(tenon, "soft_max") and not hasattr(tenon.nn, "Lineer")
+    with pytest.raises(AttributeError) as error:
+        tenon.soft_max
+    with pytest.raises(ZeroDivisionError):
+        str(error.value)
+
+
+def test_names_that_load_later_are_found_once():
+    """The second look-up is that of any other name: the module has it."""
+    program = """
+import tenon
+names = ["set_stream", "create_handle", "pygraph", "cached_plan", "FloatTensor", "DispatchKey", "autocast", "GradScaler"]
+later = [n for n in dir(tenon) if n not in vars(tenon)]
+assert {*names, "utils", "graph"} <= {*later}
+for name in later:
+    getattr(tenon, name)
+print([name for name in later if name not in vars(tenon)])
+found = vars(tenon)["set_stream"]
+import tenon.graph
+assert found is tenon.graph.set_stream
+for module, lazy in ((tenon.nn, ("Transformer", "parallel", "modules")), (tenon.optim, ("lr_scheduler",)), (tenon.utils, ("checkpoint",))):
+    for name in lazy:
+        getattr(module, name)
+        assert name in vars(module), name
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_there_is_no_cuda():
+    assert tenon.cuda.is_available() is False and tenon.cuda.device_count() == 0
+    tenon.cuda.manual_seed_all(1)
+    for call in (tenon.cuda.current_device, lambda: tenon.cuda.set_device(0)):
+        with pytest.raises(RuntimeError, match="there is no"):
+            call()
+    from tenon.backends import cudnn
+
+    cudnn.benchmark = True
+    cudnn.benchmark = False
+    assert not cudnn.is_available() and not tenon.backends.mps.is_available() and not tenon.backends.cuda.is_built()
+    assert tenon.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512") and tenon.backends.openmp.is_available()
+    assert tenon.random.initial_seed() == tenon.initial_seed()

@@ -36,8 +36,8 @@ ROOMS = [
     "python/src",
 ]
 # The sub-rooms of a room, from the lowest to the highest: a header of one includes headers of itself and of those before it.
-# So do the sources of WHOLE; those of the others are free: the type Tensor, for one, is put together from what all have.
-WHOLE = {"tenon/graph"}
+# So do the sources of WHOLE.
+WHOLE = {"tenon/graph", "python/src"}
 SUB_ROOMS = {
     "tenon/graph": ["ir", "text", "fuse", "engine", "plan"],
     "tenon/ops": [
@@ -62,7 +62,7 @@ SUB_ROOMS = {
         "window",
         "fallback",
     ],
-    "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "replay", "modules"],
+    "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "methods", "replay", "modules"],
 }
 # What opgen prints belongs to the operators, save the declarations of Tensor's methods, which name types of core alone.
 GENERATED = "tenon/ops"

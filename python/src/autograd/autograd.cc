@@ -2,6 +2,7 @@
 #include "tenon/autograd/autograd.h"
 
 #include "python/src/autograd/function_object.h"
+#include "python/src/autograd/garbage_collection.h"
 #include "python/src/autograd/hooks.h"
 #include "python/src/autograd/node_object.h"
 #include "python/src/call/parser.h"
@@ -311,7 +312,11 @@ PyMethodDef g_functions[] = {
 
 }  // namespace
 
-TensorPart autograd_part() { return {g_methods, g_attributes}; }
+TensorPart autograd_part() {
+  tensor_type.tp_traverse = &traverse_tensor;
+  tensor_type.tp_clear = &clear_tensor;
+  return {g_methods, g_attributes};
+}
 
 bool add_autograd(PyObject* module) {
   autograd::set_thread_binding({&set_computing, &is_finalizing});

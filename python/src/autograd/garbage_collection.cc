@@ -5,12 +5,10 @@
 
 #include "python/src/autograd/function_object.h"
 #include "python/src/autograd/hooks.h"
-#include "python/src/ops/python_node.h"
+#include "python/src/interpreter/polymorphic.h"
 #include "tenon/autograd/autograd.h"
 
 namespace tenon::python {
-
-bool g_graph_has_python = false;
 
 namespace {
 
@@ -94,7 +92,7 @@ int visit_nodes(const SoleNodes& sole, visitproc visit, void* arg) {
       if (const int stop = visit_hooks(*hooks, visit, arg)) return stop;
     }
     Py_VISIT(function_of_node(*node));
-    Py_VISIT(context_of_node(*node));
+    if (const auto* with_context = as<ContextNode>(*node)) Py_VISIT(with_context->context());
   }
   return 0;
 }
@@ -108,19 +106,30 @@ void clear_nodes(const SoleNodes& sole) {
   }
 }
 
+/// While C++ also holds the tensor, it keeps the attributes and the history alive: they are no garbage,
+/// whatever Python can reach.
+bool is_sole_owner(const TensorObject& o) noexcept { return !o.owner && o.value.use_count() <= 1; }
+
 }  // namespace
 
-void track(PyObject* tensor) noexcept {
-  if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
+int traverse_tensor(PyObject* o, visitproc visit, void* arg) {
+  const auto& self = *reinterpret_cast<TensorObject*>(o);
+  if (!is_sole_owner(self)) return 0;
+  Py_VISIT(self.dict);
+  return visit_nodes(sole_nodes(self.value), visit, arg);
 }
 
-int visit_graph(const Tensor& tensor, visitproc visit, void* arg) noexcept {
-  return visit_nodes(sole_nodes(tensor), visit, arg);
+int clear_tensor(PyObject* o) {
+  auto& self = *reinterpret_cast<TensorObject*>(o);
+  if (!is_sole_owner(self)) return 0;
+  Py_CLEAR(self.dict);
+  clear_nodes(sole_nodes(self.value));
+  return 0;
 }
+
 int visit_graph(const IntrusivePtr<Node>& node, visitproc visit, void* arg) noexcept {
   return visit_nodes(sole_nodes(node.get()), visit, arg);
 }
-void clear_graph(const Tensor& tensor) noexcept { clear_nodes(sole_nodes(tensor)); }
 void clear_graph(const IntrusivePtr<Node>& node) noexcept { clear_nodes(sole_nodes(node.get())); }
 
 }  // namespace tenon::python

@@ -2,8 +2,8 @@
 // schema's types into cells, and makes a boxed call. docs/decisions/0010 says why, with figures.
 #include <fmt/core.h>
 
+#include "python/src/call/op_schema.h"
 #include "python/src/call/typed_call.h"
-#include "python/src/ops/op_schema.h"
 #include "tenon/core/stream.h"
 
 namespace tenon::python {

@@ -4,8 +4,8 @@
 #include <deque>
 
 #include "python/src/call/entry_points.h"
+#include "python/src/call/op_schema.h"
 #include "python/src/call/typed_call.h"
-#include "python/src/ops/op_schema.h"
 #include "python/src/tensor/tensor_parts.h"
 #include "tenon/schema/schema.h"
 

@@ -28,11 +28,6 @@ struct Given {
 };
 
 inline bool is_sequence(PyObject* o) noexcept { return PyTuple_Check(o) || PyList_Check(o); }
-bool is_numpy_array(PyObject* o) noexcept;
-/// A scalar of NumPy's that is no number: a date, a time span, a text, a record.
-bool is_numpy_scalar_without_number(PyObject* o) noexcept;
-/// An int's digits for a message: the first ones where it has more than a hundred.
-std::string shown_integer(PyObject* o);
 /// A list or tuple of ints, a Size, a NumPy array of ints.
 bool parse_ints(PyObject* o, Dims& out);
 bool parse_floats(PyObject* o, std::vector<double>& out);

@@ -11,6 +11,7 @@
 #include "python/src/call/overload.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/tensor/attribute_types.h"
+#include "python/src/tensor/numbers.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/dispatch/stack.h"
 #include "tenon/schema/words.h"
@@ -18,16 +19,6 @@
 namespace tenon::python {
 
 using schema::BaseType;
-
-// Numbers: Python's own, NumPy's scalars, objects with __index__, and 0-dim tensors where PyTorch accepts
-// them.
-
-/// An int but not a bool. Throws Error{Value} for one beyond int64.
-bool parse_int(PyObject* o, int64_t& out);
-bool parse_float(PyObject* o, double& out);
-bool parse_bool(PyObject* o, bool& out);
-bool parse_scalar(PyObject* o, Scalar& out);
-bool parse_text(PyObject* o, std::string_view& out);
 
 /// One row:
 ///   Storage         keeps the value for a call

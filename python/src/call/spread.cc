@@ -29,35 +29,6 @@ void spread(const char* function, const char* const* names, size_t count, size_t
 
 }  // namespace detail
 
-namespace {
-
-/// What `parse`, which says whether the object fits, refuses by its value is said of the argument.
-template <class Parse>
-void parse_argument(const char* function, const char* argument, const char* expected, PyObject* o,
-                    Parse&& parse) {
-  try {
-    if (parse()) return;
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::Value) throw;
-    throw_error(ErrorKind::Value, std::string(function) + "(): argument '" + argument + "' is " + e.what());
-  }
-  wrong_type(function, argument, expected, o);
-}
-
-}  // namespace
-
-int64_t int_argument(const char* function, const char* argument, PyObject* o) {
-  int64_t value = 0;
-  parse_argument(function, argument, "int", o, [&] { return parse_int(o, value); });
-  return value;
-}
-
-std::string text_argument(const char* function, const char* argument, PyObject* o) {
-  std::string_view text;
-  parse_argument(function, argument, "str", o, [&] { return parse_text(o, text); });
-  return std::string(text);
-}
-
 void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected) {
   TENON_CHECK(given == expected, Type,
               std::string(function) + "() takes " + std::to_string(expected) + " arguments, got " +

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "python/src/interpreter/errors.h"
+#include "python/src/tensor/numbers.h"
 #include "tenon/core/error.h"
 
 namespace tenon::python {
@@ -26,14 +26,6 @@ std::array<PyObject*, N> spread(const char* function, const char* const (&names)
   return out;
 }
 
-[[noreturn]] inline void wrong_type(const char* function, const char* argument, const char* expected,
-                                    PyObject* got) {
-  throw_error(ErrorKind::Type, std::string(function) + "(): argument '" + argument + "' must be " + expected +
-                                   ", not " + Py_TYPE(got)->tp_name);
-}
-
-bool parse_bool(PyObject* o, bool& out);  // parser.h
-
 /// An optional flag: True, False or None for the fallback. Throws Error{Type} for anything else.
 inline bool flag(const char* function, const char* argument, PyObject* o, bool fallback = false) {
   if (!o || o == Py_None) return fallback;
@@ -43,11 +35,6 @@ inline bool flag(const char* function, const char* argument, PyObject* o, bool f
 }
 
 inline bool given(PyObject* o) noexcept { return o && o != Py_None; }
-
-/// An int argument. Throws Error{Type} for anything else, Error{Value} for one beyond 64 bits.
-int64_t int_argument(const char* function, const char* argument, PyObject* o);
-/// A str argument. Throws Error{Type} for anything else, Error{Value} for one that has no UTF-8.
-std::string text_argument(const char* function, const char* argument, PyObject* o);
 
 /// Throws Error{Type} unless a function got the number of arguments that it takes.
 void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected);

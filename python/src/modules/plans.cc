@@ -1,7 +1,7 @@
 // tenon._C._plans: the plan cache on disk, for tenon.plans.
+#include "python/src/call/dictionary.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
-#include "python/src/modules/dictionary.h"
 #include "tenon/cache/plan_cache.h"
 
 namespace tenon::python {

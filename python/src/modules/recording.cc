@@ -1,6 +1,6 @@
 // Recording of programs: what tenon.compile (python/tenon/_program/compile.py) is made of.
+#include "python/src/call/dictionary.h"
 #include "python/src/module_parts.h"
-#include "python/src/modules/dictionary.h"
 #include "tenon/expr/expression.h"
 #include "tenon/record/compile.h"
 #include "tenon/record/recorder.h"

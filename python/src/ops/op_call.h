@@ -2,7 +2,7 @@
 // Python without boxing. Used by operator objects, and by kernels that continue a call below their key.
 #pragma once
 
-#include "python/src/ops/op_schema.h"
+#include "python/src/call/op_schema.h"
 #include "tenon/dispatch/operator.h"
 
 namespace tenon::python {

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <structmember.h>
 
+#include "python/src/call/dictionary.h"
 #include "python/src/call/overload.h"
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/module_parts.h"
-#include "python/src/modules/dictionary.h"
 #include "python/src/ops/key_set_object.h"
 #include "python/src/ops/op_call.h"
 #include "tenon/dispatch/dispatcher.h"

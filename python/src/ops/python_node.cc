@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "python/src/autograd/garbage_collection.h"
-#include "python/src/interpreter/polymorphic.h"
 #include "tenon/autograd/autograd.h"
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/generated/arithmetic/functions.h"
@@ -55,11 +53,6 @@ PythonNode::~PythonNode() {
 
 std::string PythonNode::who() const {
   return fmt::format("{}: backward ({}:{})", schema_.name(), autograd_->where.file, autograd_->where.line);
-}
-
-PyObject* context_of_node(const Node& node) noexcept {
-  const auto* python = as<PythonNode>(node);
-  return python ? python->context() : nullptr;
 }
 
 void PythonNode::begin(OpCall& call) {

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "python/src/autograd/garbage_collection.h"
 #include "python/src/ops/python_autograd.h"
-#include "tenon/autograd/node.h"
 #include "tenon/autograd/saved_tensor.h"
 
 namespace tenon::python {
@@ -26,10 +26,7 @@ struct ContextObject {
 Ref make_context(PythonNode& node);
 inline ContextObject& context_of(PyObject* o) noexcept { return *reinterpret_cast<ContextObject*>(o); }
 
-/// The ctx of a node, borrowed; null if the node is no PythonNode.
-PyObject* context_of_node(const Node& node) noexcept;
-
-class PythonNode final : public Node {
+class PythonNode final : public ContextNode {
  public:
   PythonNode(std::shared_ptr<PythonAutograd> autograd, const OpSchema& schema)
       : autograd_(std::move(autograd)), schema_(schema) {}
@@ -54,7 +51,6 @@ class PythonNode final : public Node {
   Ref saved_tensors() const;
   /// For each positional argument, whether its gradient is needed; a list of bools for a list of tensors.
   Ref needs_input_grad() const;
-  PyObject* context() const noexcept { return context_.get(); }
 
  private:
   void run_setup(OpCall& call, PyObject* result);
@@ -67,7 +63,6 @@ class PythonNode final : public Node {
 
   std::shared_ptr<PythonAutograd> autograd_;
   const OpSchema& schema_;
-  Ref context_;
   std::vector<tenon::autograd::SavedTensor> saved_;
   bool released_ = false;
   /// Lengths of the lists of tensors among positional arguments and results, in order.

@@ -7,9 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "python/src/call/parser.h"
-#include "python/src/call/spread.h"
 #include "python/src/interpreter/errors.h"
+#include "python/src/tensor/numbers.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/core/stream.h"
 #include "tenon/record/recorder.h"

@@ -36,7 +36,7 @@ const Generator* as_generator(PyObject* o) noexcept;
 /// Throws Error{Type} for what is no int.
 uint64_t seed_argument(PyObject* o);
 
-/// Null for anything else; properties.cc has the type.
+/// Null for anything else; methods/properties.cc has the type.
 const Storage* as_storage(PyObject* o) noexcept;
 PyObject* wrap(Storage storage) noexcept;
 

@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "python/src/autograd/garbage_collection.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/tensor/tensor_parts.h"
 
@@ -110,25 +109,6 @@ void subclass_dealloc(PyObject* o) noexcept {
   Py_DECREF(type);
 }
 
-/// While C++ also holds the tensor, it keeps the attributes and the history alive: they are no garbage,
-/// whatever Python can reach.
-bool is_sole_owner(PyObject* o) noexcept {
-  return !as_object(o)->owner && as_object(o)->value.use_count() <= 1;
-}
-
-int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
-  if (!is_sole_owner(o)) return 0;
-  Py_VISIT(as_object(o)->dict);
-  return visit_graph(as_object(o)->value, visit, arg);
-}
-
-int tensor_clear(PyObject* o) {
-  if (!is_sole_owner(o)) return 0;
-  Py_CLEAR(as_object(o)->dict);
-  clear_graph(as_object(o)->value);
-  return 0;
-}
-
 // A plain object is left to reference counting until it gets attributes, or a history where Python objects
 // are in the graph: only those can make a cycle.
 
@@ -170,6 +150,12 @@ TensorObject* new_plain_object() noexcept {
 }
 
 }  // namespace
+
+bool g_graph_has_python = false;
+
+void track(PyObject* tensor) noexcept {
+  if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
+}
 
 void take_back(TensorObject* self) noexcept {
   TensorImpl* impl = std::exchange(self->owner, nullptr);
@@ -223,8 +209,6 @@ TensorPart object_part() {
   t.tp_basicsize = sizeof(TensorObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
   t.tp_dealloc = &tensor_dealloc;
-  t.tp_traverse = &tensor_traverse;
-  t.tp_clear = &tensor_clear;
   t.tp_setattro = &tensor_setattr;
   t.tp_free = &PyObject_GC_Del;
   t.tp_dictoffset = offsetof(TensorObject, dict);

@@ -26,6 +26,12 @@ inline bool is_tensor(PyObject* o) noexcept {
 /// The name of an object's type in error messages: "Tensor", "list".
 inline const char* type_name(PyObject* o) noexcept { return is_tensor(o) ? "Tensor" : Py_TYPE(o)->tp_name; }
 
+/// Whether the graph has ever referred to a Python object; from then on, the collector tracks the objects of
+/// tensors with a history. Guarded by the interpreter lock.
+extern bool g_graph_has_python;
+/// Has the collector track a tensor's object, which may be part of a cycle.
+void track(PyObject* tensor) noexcept;
+
 /// Makes the object own its tensor again; the caller holds a reference to the object.
 void take_back(TensorObject* self) noexcept;
 

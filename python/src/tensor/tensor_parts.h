@@ -1,5 +1,5 @@
 // The parts of the Python type Tensor: each subject has its slots, methods and attributes in a file of its
-// own. Used by tensor_type.cc and those files only.
+// own. Used by methods/tensor_type.cc and those files only.
 #pragma once
 
 #include <span>

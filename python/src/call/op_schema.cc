@@ -1,4 +1,4 @@
-#include "python/src/ops/op_schema.h"
+#include "python/src/call/op_schema.h"
 
 #include <fmt/format.h>
 

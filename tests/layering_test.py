@@ -19,7 +19,6 @@ ROOMS = [
     "tenon/schema",
     "tenon/expr",
     "tenon/dispatch",
-    "tenon/random",
     "tenon/iter",
     "tenon/ops",
     "tenon/cache",

@@ -22,9 +22,18 @@
 #include "tenon/autograd/custom_function.h"
 #include "tenon/autograd/saved_tensor.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/core/type_name.h"
 
 namespace tenon::autograd {
+
+/// The name of a type as the compiler prints it, in programs without RTTI, too: "ns::Square". Two compilers
+/// may spell one type differently.
+template <class T>
+constexpr std::string_view type_name() noexcept {
+  // GCC: "... [with T = ns::Square; std::string_view = ...]"; clang: "... [T = ns::Square]".
+  const std::string_view text = __PRETTY_FUNCTION__;
+  const size_t begin = text.find("T = ") + 4, aliases = text.rfind("; std::string_view = ");
+  return text.substr(begin, (aliases == text.npos ? text.size() - 1 : aliases) - begin);
+}
 
 /// A value of any type that forward keeps for backward. Keep tensors with save_for_backward instead, which
 /// notices changes and makes no cycles.

@@ -156,7 +156,7 @@ extern Stub<int64_t(const Tensor& query, const Tensor& key, const Tensor& value,
     _fused_sdp_choice_stub;
 
 /// Fills contiguous dst with numbers of a distribution, from the given position in the stream on; see
-/// tenon/random/philox.h.
+/// tenon/core/philox.h.
 extern Stub<void(const Tensor& dst, double from, double to, PhiloxState state)> uniform_stub;
 extern Stub<void(const Tensor& dst, double mean, double std, PhiloxState state)> normal_stub;
 extern Stub<void(const Tensor& dst, int64_t low, uint64_t range, PhiloxState state)> randint_stub;

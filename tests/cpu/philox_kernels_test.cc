@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "tenon/random/philox.h"
+#include "tenon/core/philox.h"
 
 namespace tenon::cpu {
 namespace {

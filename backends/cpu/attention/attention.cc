@@ -10,7 +10,7 @@
 #include "tenon/core/parallel.h"
 #include "tenon/core/tensor.h"
 #include "tenon/expr/expr.h"
-#include "tenon/random/philox.h"
+#include "tenon/core/philox.h"
 
 namespace tenon::cpu {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "backends/cpu/ops/philox_kernels.h"
 #include "hwy/highway.h"
-#include "tenon/random/philox.h"
+#include "tenon/core/philox.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {

@@ -1,4 +1,4 @@
-// The words of a Philox stream (tenon/random/philox.h), many blocks at a time: what random operators spend
+// The words of a Philox stream (tenon/core/philox.h), many blocks at a time: what random operators spend
 // their time on. Compiled once per instruction set; used by random.cc, and by tests.
 #pragma once
 

@@ -9,7 +9,7 @@
 #include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/random/functions.h"
-#include "tenon/random/philox.h"
+#include "tenon/core/philox.h"
 
 namespace tenon {
 namespace {

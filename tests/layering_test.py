@@ -34,12 +34,11 @@ ROOMS = [
     "tenon/plugin",
     "python/src",
 ]
-# The sub-rooms of a room, from the lowest to the highest: a header of one includes headers of itself and of those before it.
-# So do the sources of WHOLE.
-WHOLE = {"tenon/graph", "python/src"}
+# The sub-rooms of a room, from the lowest to the highest: a file of one includes headers of itself and of those before it.
 SUB_ROOMS = {
     "tenon/graph": ["ir", "text", "fuse", "engine", "plan"],
     "tenon/ops": [
+        "elements",
         "forms",
         "copy",
         "view",
@@ -49,13 +48,13 @@ SUB_ROOMS = {
         "complex",
         "convolution",
         "elementwise_loss",
+        "reduction",
         "norm",
         "factory",
         "indexing",
         "embedding",
         "matmul",
         "random",
-        "reduction",
         "softmax",
         "sort",
         "window",
@@ -63,6 +62,8 @@ SUB_ROOMS = {
     ],
     "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "methods", "replay", "modules"],
 }
+# The gradient of as_strided adds up by index, as index_add does.
+EXCEPTIONS = {("tenon/ops/view/gradients.cc", "tenon/ops/indexing/indexed.h")}
 # What opgen prints belongs to the operators, save the declarations of Tensor's methods, which name types of core alone.
 GENERATED = "tenon/ops"
 GENERATED_ANYWHERE = {"tenon/generated/tensor_methods.inc"}
@@ -162,14 +163,14 @@ def test_a_sub_room_includes_only_sub_rooms_below_it(room):
     wrong = []
     for file, target in includes(room):
         own, other = sub_room_of(room, file), sub_room_of(room, target)
-        if (file.endswith(".h") or room in WHOLE) and own and other and order.index(other) > order.index(own):
+        if own and other and order.index(other) > order.index(own) and (file, target) not in EXCEPTIONS:
             wrong.append(f"{file} includes {target}")
     assert not wrong, "\n".join(wrong)
 
 
 def test_a_room_of_operators_has_the_name_of_its_family():
     families = {f.stem for f in (ROOT / "tenon/ops/yaml").glob("*.yaml")}
-    assert set(SUB_ROOMS["tenon/ops"]) - {"forms", "fallback"} <= families
+    assert set(SUB_ROOMS["tenon/ops"]) - {"elements", "forms", "fallback"} <= families
 
 
 def test_the_generator_knows_nothing_of_tensors():

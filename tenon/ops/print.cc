@@ -11,7 +11,7 @@
 #include "tenon/core/float8.h"
 #include "tenon/core/storage.h"
 #include "tenon/dispatch/key.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon {
 namespace {

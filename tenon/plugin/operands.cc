@@ -2,7 +2,7 @@
 #include "tenon/dispatch/builtin.h"
 
 #include "tenon/dispatch/same_device.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::plugin {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::record {
 

@@ -5,7 +5,7 @@
 #include "tenon/core/tensor.h"
 #include "tenon/generated/attention/kernels.h"
 #include "tenon/ops/attention/geometry.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::cpu {
 namespace {

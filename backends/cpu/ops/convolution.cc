@@ -11,7 +11,7 @@
 #include "tenon/core/half.h"
 #include "tenon/generated/convolution/kernels.h"
 #include "tenon/ops/convolution/geometry.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::cpu {
 namespace {

@@ -11,12 +11,11 @@
 #include "backends/cpu/ops/stub_functions.h"
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
 
 namespace tenon::cpu {
 namespace {
 
-using ops::at;
 using ops::IndexedBy;
 using ops::IndexedCall;
 

@@ -8,7 +8,7 @@
 #include "tenon/core/parallel.h"
 #include "tenon/generated/matmul/kernels.h"
 #include "tenon/iter/pointwise.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::cpu {
 namespace {

@@ -17,7 +17,7 @@
 #include "tenon/core/error.h"
 #include "tenon/core/half.h"
 #include "tenon/core/parallel.h"
-#include "tenon/random/philox.h"
+#include "tenon/core/philox.h"
 
 namespace tenon::cpu {
 namespace {

@@ -12,7 +12,7 @@
 #include "backends/cpu/window/window_kernels.h"
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/parallel.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include "backends/cpu/region/operands.h"
 #include "tenon/core/parallel.h"
 #include "tenon/dispatch/dispatcher.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::cpu {
 namespace {

@@ -1,6 +1,6 @@
 #include "tenon/graph/engine/call_step.h"
 
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::graph {
 

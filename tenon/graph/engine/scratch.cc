@@ -7,7 +7,7 @@
 #include <span>
 
 #include "tenon/core/half.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::graph {
 namespace {

@@ -8,7 +8,7 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::ops {
 Tensor view_as_real(const Tensor& self) {

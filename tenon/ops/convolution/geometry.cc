@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include "tenon/core/error.h"
-#include "tenon/ops/copy/memory_format.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
+#include "tenon/ops/forms/memory_format.h"
 
 namespace tenon::ops {
 namespace {

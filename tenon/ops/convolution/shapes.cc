@@ -2,8 +2,8 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/convolution/shapes.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/ops/convolution/geometry.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops::shape {
 namespace {

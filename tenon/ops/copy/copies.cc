@@ -11,8 +11,8 @@
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/iter/overlap.h"
-#include "tenon/ops/copy/elements.h"
 #include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::ops {
 

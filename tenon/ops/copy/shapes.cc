@@ -4,8 +4,8 @@
 #include "tenon/core/device_runtime.h"
 #include "tenon/core/tensor.h"
 #include "tenon/generated/copy/shapes.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/copy/memory_format.h"
+#include "tenon/ops/elements/elements.h"
+#include "tenon/ops/forms/memory_format.h"
 
 namespace tenon::ops::shape {
 

@@ -3,9 +3,9 @@
 #include "tenon/generated/factory/bodies.h"
 #include "tenon/generated/factory/shapes.h"
 #include "tenon/generated/view/bodies.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/copy/memory_format.h"
 #include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements/elements.h"
+#include "tenon/ops/forms/memory_format.h"
 
 namespace tenon::ops {
 namespace {

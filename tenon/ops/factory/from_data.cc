@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "tenon/core/tensor.h"
 #include "tenon/generated/factory/shapes.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/copy/memory_format.h"
+#include "tenon/ops/elements/elements.h"
 #include "tenon/ops/factory/triangles.h"
+#include "tenon/ops/forms/memory_format.h"
 
 namespace tenon::ops::shape {
 namespace {

@@ -12,7 +12,7 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 #include "tenon/ops/factory/from_data.h"
 #include "tenon/ops/factory/triangles.h"
 

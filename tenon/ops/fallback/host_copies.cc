@@ -8,10 +8,10 @@
 
 #include "tenon/core/capture.h"
 #include "tenon/core/fallback_report.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/iter/result_shape.h"
-#include "tenon/ops/copy/device_copy.h"
 #include "tenon/ops/device_stubs.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/ops/elements/device_copy.h"
 
 namespace tenon {
 namespace {
@@ -103,7 +103,7 @@ void HostCopies::fetch() {
       continue;
     }
     if (is_packed(e, members[e.group])) {
-      const Dims strides = ops::preserved_strides(t.sizes(), t.strides());
+      const Dims strides = preserved_strides(t.sizes(), t.strides());
       packed.push_back(make_empty_strided(t.sizes(), strides, t.dtype(), t.device()));
       ops::copy_stub(t.device(), packed.back(), t, true);
       e.group = kNone;

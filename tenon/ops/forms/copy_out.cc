@@ -1,6 +1,6 @@
 #include "tenon/ops/forms/copy_out.h"
 
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::detail {
 

@@ -1,8 +1,8 @@
 #include "tenon/ops/forms/output_spec.h"
 
 #include "tenon/core/tensor.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon {
 
@@ -49,7 +49,7 @@ void OutputSpecs::set_like(size_t i, HeaderRef source, DType dtype, Elements ele
   if (source.is_contiguous())
     set(i, source.sizes(), dtype, elements);
   else
-    set_strided(i, source.sizes(), ops::preserved_strides(source.sizes(), source.strides()), dtype, elements);
+    set_strided(i, source.sizes(), preserved_strides(source.sizes(), source.strides()), dtype, elements);
 }
 
 }  // namespace tenon

@@ -10,11 +10,11 @@
 #include "tenon/expr/instantiate.h"
 #include "tenon/expr/plain_reduction.h"
 #include "tenon/expr/spec.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/copy/memory_format.h"
 #include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements/elements.h"
+#include "tenon/ops/forms/memory_format.h"
+#include "tenon/ops/forms/reduced_dims.h"
 #include "tenon/ops/forms/structured.h"
-#include "tenon/ops/reduction/reduced_dims.h"
 
 namespace tenon {
 

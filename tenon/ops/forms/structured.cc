@@ -6,7 +6,7 @@
 
 #include "tenon/iter/overlap.h"
 #include "tenon/iter/result_shape.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::detail {
 

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "tenon/generated/indexing/bodies.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/ops/indexing/indexed.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {

@@ -11,9 +11,9 @@
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/tensor_operators.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "tenon/iter/geometry.h"
 #include "tenon/ops/device_stubs.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tenon/core/scalar.h"
 #include "tenon/core/tensor.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::ops {
 

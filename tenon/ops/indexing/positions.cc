@@ -6,12 +6,12 @@
 
 #include "tenon/generated/indexing/bodies.h"
 #include "tenon/generated/view/bodies.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements/elements.h"
 #include "tenon/ops/forms/structured.h"
 #include "tenon/ops/indexing/indexed.h"
 #include "tenon/ops/indexing/selection.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {

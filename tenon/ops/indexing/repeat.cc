@@ -6,8 +6,8 @@
 #include "tenon/generated/indexing/bodies.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::ops {
 

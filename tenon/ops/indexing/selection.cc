@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "tenon/iter/geometry.h"
 #include "tenon/iter/result_shape.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 

@@ -3,10 +3,10 @@
 
 #include "tenon/core/tensor.h"
 #include "tenon/generated/indexing/shapes.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/iter/result_shape.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 #include "tenon/ops/indexing/selection.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops::shape {
 namespace {

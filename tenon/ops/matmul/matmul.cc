@@ -8,8 +8,8 @@
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/iter/result_shape.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {

@@ -2,8 +2,8 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/matmul/shapes.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/ops/matmul/factors.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops::shape {
 namespace {

@@ -10,7 +10,7 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/random/bodies.h"
 #include "tenon/generated/unary/functions.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::ops {
 namespace {

@@ -18,8 +18,8 @@
 #include "tenon/generated/view/bodies.h"
 #include "tenon/iter/promotion.h"
 #include "tenon/iter/result_shape.h"
-#include "tenon/ops/copy/elements.h"
 #include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::ops {
 namespace {

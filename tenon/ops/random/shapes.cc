@@ -7,8 +7,8 @@
 
 #include "tenon/core/tensor.h"
 #include "tenon/generated/random/shapes.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::ops::shape {
 namespace {

@@ -13,10 +13,10 @@
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/iter/geometry.h"
+#include "tenon/ops/elements/elements.h"
+#include "tenon/ops/forms/reduced_dims.h"
 #include "tenon/ops/reduction/gradients.h"
-#include "tenon/ops/reduction/reduced_dims.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 Tensor sum_backward(const Tensor& grad, IntArrayRef sizes, std::optional<IntArrayRef> dim, bool keepdim) {

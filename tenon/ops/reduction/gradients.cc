@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "tenon/ops/reduction/reduced_dims.h"
+#include "tenon/ops/forms/reduced_dims.h"
 
 namespace tenon::ops {
 

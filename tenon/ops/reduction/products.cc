@@ -11,7 +11,7 @@
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
 
 namespace tenon::ops {
 

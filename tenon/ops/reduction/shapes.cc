@@ -2,8 +2,8 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/reduction/shapes.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/reduction/reduced_dims.h"
+#include "tenon/ops/elements/elements.h"
+#include "tenon/ops/forms/reduced_dims.h"
 
 namespace tenon::ops::shape {
 namespace {

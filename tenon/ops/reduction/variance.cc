@@ -9,9 +9,9 @@
 #include "tenon/generated/reduction/bodies.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
+#include "tenon/ops/forms/reduced_dims.h"
 #include "tenon/ops/reduction/gradients.h"
-#include "tenon/ops/reduction/reduced_dims.h"
 
 namespace tenon::ops {
 namespace {

@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/softmax/shapes.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::ops::shape {
 

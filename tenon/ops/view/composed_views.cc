@@ -8,7 +8,7 @@
 #include "tenon/core/copy_report.h"
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/ops/view/split.h"
 
 namespace tenon::ops {

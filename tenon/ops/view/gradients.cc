@@ -7,11 +7,11 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/iter/overlap.h"
-#include "tenon/ops/copy/elements.h"
 #include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements/elements.h"
 #include "tenon/ops/indexing/indexed.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {

@@ -4,10 +4,10 @@
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/generated/view/shapes.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/copy/memory_format.h"
+#include "tenon/iter/geometry.h"
+#include "tenon/ops/elements/elements.h"
+#include "tenon/ops/forms/memory_format.h"
 #include "tenon/ops/view/check_defined.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {

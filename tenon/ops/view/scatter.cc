@@ -4,7 +4,7 @@
 #include "tenon/generated/copy/functions.h"
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
 
 namespace tenon::ops {
 namespace {

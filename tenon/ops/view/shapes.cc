@@ -6,7 +6,7 @@
 
 #include "tenon/core/tensor.h"
 #include "tenon/generated/view/shapes.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
 
 namespace tenon::ops::shape {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tenon/generated/view/bodies.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
 
 // split and unbind make all their views at once, so that these have one node, and so that autograd can refuse
 // to write through them.

@@ -7,10 +7,10 @@
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/iter/result_shape.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 #include "tenon/ops/view/check_defined.h"
-#include "tenon/ops/view/geometry.h"
 #include "tenon/ops/view/split.h"
 
 namespace tenon::ops {

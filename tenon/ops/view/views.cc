@@ -6,8 +6,8 @@
 
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/view/bodies.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
+#include "tenon/ops/elements/elements.h"
 
 namespace tenon::ops {
 namespace {

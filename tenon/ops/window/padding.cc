@@ -7,9 +7,9 @@
 #include "tenon/generated/window/bodies.h"
 #include "tenon/generated/window/functions.h"
 #include "tenon/generated/window/shapes.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/ops/device_stubs.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/ops/elements/elements.h"
 #include "tenon/ops/window/spatial.h"
 
 namespace tenon::ops {

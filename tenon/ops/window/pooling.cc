@@ -6,9 +6,9 @@
 #include "tenon/generated/window/bodies.h"
 #include "tenon/generated/window/functions.h"
 #include "tenon/generated/window/shapes.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/copy/memory_format.h"
 #include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements/elements.h"
+#include "tenon/ops/forms/memory_format.h"
 #include "tenon/ops/window/spatial.h"
 
 namespace tenon::ops {

@@ -5,8 +5,8 @@
 #include "tenon/generated/copy/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/generated/window/bodies.h"
-#include "tenon/ops/copy/memory_format.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
+#include "tenon/ops/forms/memory_format.h"
 #include "tenon/ops/window/spatial.h"
 
 namespace tenon::ops {

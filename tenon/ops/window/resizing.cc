@@ -7,8 +7,8 @@
 #include "tenon/generated/window/bodies.h"
 #include "tenon/generated/window/functions.h"
 #include "tenon/generated/window/shapes.h"
-#include "tenon/ops/copy/elements.h"
 #include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements/elements.h"
 #include "tenon/ops/window/spatial.h"
 
 namespace tenon::ops {

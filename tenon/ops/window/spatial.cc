@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "tenon/ops/copy/memory_format.h"
+#include "tenon/ops/forms/memory_format.h"
 
 namespace tenon::ops {
 

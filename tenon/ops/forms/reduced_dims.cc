@@ -1,7 +1,7 @@
-#include "tenon/ops/reduction/reduced_dims.h"
+#include "tenon/ops/forms/reduced_dims.h"
 
 #include "tenon/core/tensor_impl.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
 
 namespace tenon::ops {
 

@@ -1,4 +1,4 @@
-#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/elements/elements.h"
 
 #include <fmt/core.h>
 
@@ -10,10 +10,10 @@
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/float8.h"
 #include "tenon/core/warn.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/iter/overlap.h"
-#include "tenon/ops/copy/device_copy.h"
 #include "tenon/ops/device_stubs.h"
-#include "tenon/ops/view/geometry.h"
+#include "tenon/ops/elements/device_copy.h"
 
 namespace tenon::ops {
 namespace {

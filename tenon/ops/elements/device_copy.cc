@@ -1,4 +1,4 @@
-#include "tenon/ops/copy/device_copy.h"
+#include "tenon/ops/elements/device_copy.h"
 
 #include <fmt/core.h>
 
@@ -11,12 +11,12 @@
 #include "tenon/core/device_runtime.h"
 #include "tenon/dispatch/host_copies.h"
 #include "tenon/expr/type.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/iter/overlap.h"
 #include "tenon/iter/pointwise.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/iter/tensor_iterator.h"
 #include "tenon/ops/device_stubs.h"
-#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {

@@ -1,4 +1,4 @@
-#include "tenon/ops/copy/memory_format.h"
+#include "tenon/ops/forms/memory_format.h"
 
 #include <fmt/core.h>
 

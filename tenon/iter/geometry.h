@@ -8,7 +8,7 @@
 
 #include "tenon/core/dims.h"
 
-namespace tenon::ops {
+namespace tenon {
 
 /// The index of a dimension in lists of sizes and strides; `dim` is counted from the front.
 constexpr size_t at(int64_t dim) noexcept { return static_cast<size_t>(dim); }
@@ -64,4 +64,4 @@ struct StoragePlaces {
                 IntArrayRef strides, int64_t offset);
 };
 
-}  // namespace tenon::ops
+}  // namespace tenon

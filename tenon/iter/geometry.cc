@@ -1,4 +1,4 @@
-#include "tenon/ops/view/geometry.h"
+#include "tenon/iter/geometry.h"
 
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 #include "tenon/core/tensor.h"
 #include "tenon/iter/overlap.h"
 
-namespace tenon::ops {
+namespace tenon {
 
 Dims infer_size(IntArrayRef sizes, int64_t numel, const char* op) {
   Dims result = sizes.to_dims();
@@ -207,4 +207,4 @@ StoragePlaces::StoragePlaces(IntArrayRef input_sizes, IntArrayRef input_strides,
               "as_strided: the geometries reach beyond int64");
 }
 
-}  // namespace tenon::ops
+}  // namespace tenon

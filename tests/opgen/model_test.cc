@@ -155,6 +155,10 @@ TEST(Model, ErrorsNameFileAndLine) {
   expect_error("- schema: f(Tensor self, int[] d) -> Tensor\n  expr: self\n", "1", "`d` is int[]");
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  promote: [other]\n", "3", "'other'");
   expect_error("- schema: f(Tensor x) -> Tensor\n  expr: x\n  variants: [method]\n", "3", "self");
+  expect_error(
+      "- schema: f(Tensor self) -> (Tensor, Tensor)\n  explicit: {function: f, reason: r}\n"
+      "  optional_grads: [True]\n  derivative: {self: \"grads[0]\"}\n",
+      "3", "1 values for 2 results");
   expect_error("- [1\n", "2", "");
   expect_error("- schema: f(int n) -> Tensor\n  explicit: f\n", "2", "reason");
   expect_error("- schema: f(int n) -> Tensor\n  explicit: {function: f}\n", "2", "reason");

@@ -160,10 +160,10 @@ void check_derivative(const OpDef& def, const YamlEntry& entry) {
                                 in_place->schema.name_with_overload(), arguments[0].name, arguments[0].name));
     }
   }
-  if (!d.output_differentiability.empty() && d.output_differentiability.size() != schema.returns.size()) {
-    entry.fail_in(
-        "output_differentiability",
-        fmt::format("{} values for {} results", d.output_differentiability.size(), schema.returns.size()));
+  for (const auto& [field, flags] : {std::pair("output_differentiability", &d.output_differentiability),
+                                     std::pair("optional_grads", &d.optional_grads)}) {
+    if (!flags->empty() && flags->size() != schema.returns.size())
+      entry.fail_in(field, fmt::format("{} values for {} results", flags->size(), schema.returns.size()));
   }
 }
 

@@ -212,6 +212,7 @@ void read_traits(YamlEntry& entry, OpDef& def) {
 void read_derivative(YamlEntry& entry, OpDef& def) {
   DerivativeDef& d = def.derivative;
   d.output_differentiability = entry.flags("output_differentiability");
+  d.optional_grads = entry.flags("optional_grads");
   if (!entry.has("derivative")) {
     const bool one = def.body == Body::Expr && def.pointwise.outputs.empty();
     d.kind = one ? DerivativeDef::Kind::Expression : DerivativeDef::Kind::Absent;

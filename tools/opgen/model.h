@@ -123,6 +123,9 @@ struct DerivativeDef {
   std::vector<std::pair<std::string, std::string>>
       formulas;                                ///< Argument, or several: "a, b" -> C++, in the YAML's order.
   std::vector<bool> output_differentiability;  ///< Empty: all.
+  /// Results whose formulas ask whether there is a gradient, which is not filled with zeros then. Empty:
+  /// none.
+  std::vector<bool> optional_grads;
 };
 
 /// The fields `traits` and `tags`: see tenon/dispatch/traits.h. Arguments are named.

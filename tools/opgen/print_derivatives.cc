@@ -144,23 +144,12 @@ std::string backward_function(const OpDef& def, const Operator& op) {
   return text + "}\n";
 }
 
-uint64_t differentiable_results(const OpDef& def) {
-  uint64_t mask = ~uint64_t{0};
-  const auto& flags = def.derivative.output_differentiability;
+// A mask of results: bit i is flag i; those without a flag have `others`.
+uint64_t mask_of(const std::vector<bool>& flags, bool others) {
+  uint64_t mask = others ? ~uint64_t{0} : 0;
   for (size_t i = 0; i < flags.size(); ++i) {
-    if (!flags[i]) mask &= ~(uint64_t{1} << i);
-  }
-  return mask;
-}
-
-// Results whose formula asks whether they had a gradient: their gradients are not filled with zeros.
-uint64_t undefined_grads(const OpDef& def) {
-  uint64_t mask = 0;
-  for (size_t i = 0; i < def.schema().returns.size(); ++i) {
-    const std::string question = fmt::format("grads[{}].defined()", i);
-    for (const auto& [argument, text] : def.derivative.formulas) {
-      if (text.find(question) != std::string::npos) mask |= uint64_t{1} << i;
-    }
+    const uint64_t bit = uint64_t{1} << i;
+    mask = flags[i] ? mask | bit : mask & ~bit;
   }
   return mask;
 }
@@ -265,7 +254,8 @@ class InfoPrinter {
                        "{:#x},\n    .undefined_grads = {:#x},\n    "
                        ".is_view = {},\n    .outs = {:#x},\n{}}};\n",
                        op.constant, entry_of(def, op), quoted(names_.at(&def)), used.empty() ? "{}" : used,
-                       backward, data, differentiable_results(def), undefined_grads(def), op.schema.is_view(),
+                       backward, data, mask_of(def.derivative.output_differentiability, true),
+                       mask_of(def.derivative.optional_grads, false), op.schema.is_view(),
                        out_arguments(op.schema), cells);
   }
 

@@ -1,37 +1,41 @@
 """Operators whose result, or the shape of it, follows from values: what the meta device cannot say, and must refuse.
 
-Everything else says on meta the sizes, strides and dtype that it has on the CPU, for every sample.
+Their tags say which they are. Everything else says on meta the sizes, strides and dtype that it has on the CPU, for every sample.
 """
 
+import functools
+
+from ..namespaces import find_operator
+from ..tags import Tag
 from .samples import Spec
 
-#: By operator: why, and for which samples (None: all).
 REASONS = {
-    "_fused_sdp_choice": ("the result is a value", None),
-    "_local_scalar_dense": ("the result is a value", None),
-    "allclose": ("the result is a value", None),
-    "bincount": ("the largest value says how many numbers there are", None),
-    "equal": ("the result is a value", None),
-    "is_nonzero": ("the result is a value", None),
-    "item": ("the result is a value", None),
-    "index.Tensor": ("a mask selects as many elements as are true", lambda s: _has_mask(s.args[1])),
-    "masked_select": ("a mask selects as many elements as are true", None),
-    "masked_select.out": ("a mask selects as many elements as are true", None),
-    "nonzero": ("there are as many positions as values that are not zero", None),
-    "nonzero.out": ("there are as many positions as values that are not zero", None),
-    "repeat_interleave.Tensor": ("the numbers of repetitions are values", None),
-    "repeat_interleave.self_Tensor": ("the numbers of repetitions are values", None),
-    "tensor_split.tensor_indices_or_sections": ("where to split are values", None),
-    "where": ("there are as many positions as values that are not zero", None),
-    "nonzero_numpy": ("there are as many positions as values that are not zero", None),
+    Tag.data_dependent_output: "the result is a value",
+    Tag.dynamic_output_shape: "values say how many elements there are",
+}
+#: Operators that call one with such a tag, and have none, as in PyTorch.
+CALLERS = {
+    "_fused_sdp_choice": Tag.data_dependent_output,
+    "is_nonzero": Tag.data_dependent_output,
+    "nonzero_numpy": Tag.dynamic_output_shape,
+    "repeat_interleave.self_Tensor": Tag.dynamic_output_shape,
+    "tensor_split.tensor_indices_or_sections": Tag.dynamic_output_shape,
+    "where": Tag.dynamic_output_shape,
+}
+#: Of operators with a tag, the samples that it holds for; all unless listed.
+SAMPLES = {
+    "index.Tensor": lambda s: any(isinstance(i, Spec) and i.dtype in ("bool", "uint8") for i in s.args[1]),
+    "one_hot": lambda s: len(s.args) == 1,
 }
 
 
-def _has_mask(indices):
-    return any(isinstance(i, Spec) and i.dtype in ("bool", "uint8") for i in indices)
+@functools.cache
+def _reason(full_name):
+    tags = find_operator(f"aten::{full_name}" if "." in full_name else f"aten::{full_name}.default").tags
+    return next((REASONS[t] for t in [*tags, CALLERS.get(full_name)] if t in REASONS), "")
 
 
 def why(op, s):
     """Why meta has no answer for a sample of an operator; "" where it has."""
-    reason, of = REASONS.get(op.full_name, ("", None))
-    return reason if reason and (of is None or of(s)) else ""
+    reason = _reason(op.full_name)
+    return reason if reason and SAMPLES.get(op.full_name, lambda s: True)(s) else ""

@@ -22,6 +22,8 @@ struct OverloadObject {
   const OpSchema* schema;
   PyObject* dict;
   PyObject* weak_references;
+  Tags listed_tags;  // those of `tags`, the list that the attribute is
+  PyObject* tags;
 };
 struct PacketObject {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -218,10 +220,12 @@ PyObject* packet_qualified_name(PyObject* o, void*) {
 int overload_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(o));
   Py_VISIT(overload_of(o).dict);
+  Py_VISIT(overload_of(o).tags);
   return 0;
 }
 int overload_clear(PyObject* o) {
   Py_CLEAR(overload_of(o).dict);
+  Py_CLEAR(overload_of(o).tags);
   return 0;
 }
 void overload_dealloc(PyObject* o) {
@@ -262,13 +266,18 @@ PyMethodDef g_overload_methods[] = {{"name", &full_name_method, METH_NOARGS,
 /// Members of tenon.Tag.
 PyObject* get_tags(PyObject* o, void*) {
   return guarded([&] {
-    const Tags tags = OperatorHandle(*overload_of(o).entry).traits().tags;
+    OverloadObject& self = overload_of(o);
+    const Tags tags = OperatorHandle(*self.entry).traits().tags;
+    if (self.tags && self.listed_tags == tags) return Py_NewRef(self.tags);
     const Ref names(checked(PyList_New(0)));
     for (uint32_t i = 0; i < kNumTags; ++i) {
       if (const Tag tag{static_cast<uint8_t>(i)}; tags.has(tag)) append(names, to_python(name(tag)));
     }
     const Ref module(checked(PyImport_ImportModule("tenon.tags")));
-    return checked(PyObject_CallMethod(module.get(), "members", "O", names.get()));
+    PyObject* const made = checked(PyObject_CallMethod(module.get(), "members", "O", names.get()));
+    self.listed_tags = tags;
+    Py_XSETREF(self.tags, made);
+    return Py_NewRef(made);
   });
 }
 
@@ -338,7 +347,7 @@ PyObject* make_overload(PyObject*, PyObject* name) {
     self->vectorcall = &call_overload;
     self->entry = &op.entry();
     self->schema = &schema;
-    self->dict = self->weak_references = nullptr;
+    self->dict = self->weak_references = self->tags = nullptr;
     PyObject_GC_Track(self);
     return reinterpret_cast<PyObject*>(self);
   });

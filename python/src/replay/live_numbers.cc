@@ -6,6 +6,8 @@
 
 #include "python/src/interpreter/errors.h"
 #include "tenon/core/error.h"
+#include "tenon/generated/arithmetic/operators.h"
+#include "tenon/generated/optimizer/operators.h"
 
 namespace tenon::python::replay {
 namespace {
@@ -21,9 +23,9 @@ const Names& names() {
 
 /// The number of the one call of `op` that writes a slot. Throws Error{Runtime} if there is none, or several,
 /// or if it is another number.
-uint32_t number_of(record::Replay& replay, std::string_view op, uint32_t slot, std::string_view argument,
+uint32_t number_of(record::Replay& replay, OperatorHandle op, uint32_t slot, std::string_view argument,
                    double value) {
-  const auto found = replay.number_of(op, slot, argument);
+  const auto found = replay.number_of(op.schema().name, slot, argument);
   const double recorded = found ? replay.number(*found).to_double() : 0;
   TENON_CHECK(found && (recorded == value || (std::isnan(recorded) && std::isnan(value))), Runtime,
               "it updates a parameter of an optimizer beside the optimizer's step");
@@ -67,14 +69,14 @@ LiveNumbers::LiveNumbers(PyObject* list, record::Replay& replay) {
     if (name == "Adam") {
       source.state = Ref::borrow(state);
       const optim::AdamNumbers now = optim::numbers_of(o, step + 1);
-      source.step = number_of(replay, "_adam_step_", slot, "step", now.step);
-      source.root = number_of(replay, "_adam_step_", slot, "root", now.root);
+      source.step = number_of(replay, operators::_adam_step_, slot, "step", now.step);
+      source.root = number_of(replay, operators::_adam_step_, slot, "root", now.root);
       if (o.decoupled_weight_decay && o.weight_decay != 0)
-        source.shrink = number_of(replay, "mul_", slot, "other", now.shrink);
-    } else if (replay.number_of("_sgd_step_", slot, "step")) {
-      source.step = number_of(replay, "_sgd_step_", slot, "step", -lr);
+        source.shrink = number_of(replay, operators::mul__Scalar, slot, "other", now.shrink);
+    } else if (replay.number_of(operators::_sgd_step_.schema().name, slot, "step")) {
+      source.step = number_of(replay, operators::_sgd_step_, slot, "step", -lr);
     } else {
-      source.step = number_of(replay, "add_", slot, "alpha", -lr);
+      source.step = number_of(replay, operators::add__Tensor, slot, "alpha", -lr);
     }
     sources_.push_back(std::move(source));
   }

@@ -37,6 +37,10 @@ def test_built_in_operators(op, tags):
     assert op.tags == [Tag[name] for name in tags.split()]
 
 
+def test_the_list_is_made_once():
+    assert ops.aten.relu.default.tags is ops.aten.relu.default.tags
+
+
 @pytest.mark.parametrize("tags", [[Tag.pointwise, "pt2_compliant_tag"], ("pt2_compliant_tag", "pointwise"), {Tag.pointwise, Tag.pt2_compliant_tag}])
 def test_of_users_by_each_way_of_declaring(lib, tags):
     shown = [Tag.pointwise, Tag.pt2_compliant_tag]
@@ -54,7 +58,7 @@ def test_one_tag_needs_no_list_and_goes_with_its_declaration():
     with Library("tagtest", "FRAGMENT") as lib:
         lib.define("gone(Tensor x) -> Tensor", tags=Tag.core)
         op = ops.tagtest.gone.default
-        assert op.tags == [Tag.core]
+        assert op.tags == [Tag.core] and op.tags is op.tags
     with Library("tagtest", "FRAGMENT") as lib:
         lib.define("gone(Tensor x) -> Tensor")
         assert ops.tagtest.gone.default.tags == []

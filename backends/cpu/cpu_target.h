@@ -1,5 +1,5 @@
 // CpuTarget: the instruction sets that kernels are compiled for, and which one this process runs. Used by
-// every table of kernels, and by reports of which kernels ran. Knows nothing of the kernels themselves.
+// every table of kernels, and by reports of which kernels ran. Independent of the kernels themselves.
 #pragma once
 
 #include <cstdint>

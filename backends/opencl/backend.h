@@ -45,7 +45,7 @@ class Backend {
   uint64_t used(int32_t index) const noexcept {
     return used_[static_cast<size_t>(index)].load(std::memory_order_relaxed);
   }
-  /// An address for a part of a buffer that somebody else has, until `forget`. Throws abi::Error{VALUE} for
+  /// An address for a part of a buffer that another owner has, until `forget`. Throws abi::Error{VALUE} for
   /// what is no buffer of this context, and for one that is too small.
   TenonAddress import(cl_mem buffer, uint64_t offset, uint64_t nbytes);
   void forget(TenonAddress address);
@@ -64,7 +64,7 @@ class Backend {
     recordings_.add(q, std::move(command));
     return true;
   }
-  /// As the device table has it; small ranges of the host are kept, so that nobody waits for the queue.
+  /// As the device table has it; small ranges of the host are kept, so that no one waits for the queue.
   void copy(TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
             TenonPlace src_place, uint64_t nbytes, bool host_stays);
 

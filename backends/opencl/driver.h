@@ -1,5 +1,5 @@
 // The OpenCL driver's objects as C++ has them: errors are exceptions, handles release themselves. Also which
-// devices there are and what they can compute. Used by the whole plug-in; knows nothing of tensors.
+// devices there are and what they can compute. Used by the whole plug-in; independent of tensors.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 120

@@ -61,7 +61,7 @@ class Kernels {
 
  private:
   static constexpr uint32_t kMaxOperands = 32, kMaxWords = 512;
-  static constexpr size_t kLocalSize = 64;  // fixed, since some drivers compile for each size anew
+  static constexpr size_t kLocalSize = 64;  // fixed, since some drivers compile again for each size
   static constexpr size_t kLargeGrid = size_t{1} << 16;  // for which PoCL compiles a kernel once more
   static constexpr size_t kKernelsOfAProgram = 64;
   static constexpr uint64_t kNoEpoch = ~uint64_t{0};

@@ -7,7 +7,7 @@ namespace {
 
 namespace abi = tenon::abi;
 
-/// A marker behind what the queue has, or behind `after` alone. It is submitted, so that others may wait.
+/// A marker after all that the queue has, or after `after` alone. It is submitted, so that others may wait.
 Event new_marker(cl_command_queue queue, cl_event after) {
   cl_event marker = nullptr;
   check(clEnqueueMarkerWithWaitList(queue, after ? 1 : 0, after ? &after : nullptr, &marker),

@@ -1,4 +1,4 @@
-// Recordings: work that a queue records instead of running it, to be enqueued as often as somebody asks.
+// Recordings: work that a queue records instead of running it, to be enqueued as often as asked.
 // OpenCL 1.2 has no graphs, so a recording is a list of calls. Used by Backend.
 #pragma once
 

@@ -9,7 +9,7 @@ namespace {
 
 namespace abi = tenon::abi;
 
-/// |x| without a sign bit, as numbers of type T lie in memory.
+/// |x| without a sign bit, as numbers of type T are in memory.
 template <class T>
 abi::Tensor without_sign(abi::Call& call, const abi::Tensor& self, T sign) {
   abi::Tensor result = abi::empty_like(self);

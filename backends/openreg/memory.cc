@@ -61,7 +61,7 @@ uint64_t Memory::take(uint64_t wanted) {
   return limit_;
 }
 
-/// Makes a part of the file a gap, united with those beside it.
+/// Makes a part of the file a gap, united with its neighbours.
 void Memory::give(uint64_t offset, uint64_t size) {
   used_ -= size;
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
@@ -134,7 +134,7 @@ bool Memory::map(uint64_t address, uint64_t nbytes) {
   for (const uint64_t piece : pieces) {
     put(begin + at, PROT_NONE, piece);
     put(reinterpret_cast<uint64_t>(range.alias) + at, PROT_READ | PROT_WRITE, piece);
-    range.behind[at] = piece;
+    range.pieces[at] = piece;
     at += kMapGranularity;
   }
   return true;
@@ -153,13 +153,13 @@ void Memory::unmap(uint64_t address, uint64_t nbytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto& [begin, range] = *range_of(address);
   for (uint64_t at = address - begin; at < address - begin + nbytes; at += kMapGranularity) {
-    const auto piece = range.behind.find(at);
-    if (piece == range.behind.end()) throw std::invalid_argument("openreg: what is unmapped was not mapped");
+    const auto piece = range.pieces.find(at);
+    if (piece == range.pieces.end()) throw std::invalid_argument("openreg: what is unmapped was not mapped");
     for (const uint64_t there : {begin + at, reinterpret_cast<uint64_t>(range.alias) + at})
       mmap(reinterpret_cast<void*>(there), kMapGranularity, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     give(piece->second, kMapGranularity);
-    range.behind.erase(piece);
+    range.pieces.erase(piece);
   }
 }
 

@@ -31,7 +31,7 @@ class Memory {
   static constexpr uint64_t kMapGranularity = uint64_t{2} << 20;
   /// A range of addresses without memory; 0 if the system has none.
   uint64_t reserve(uint64_t nbytes);
-  /// Puts memory behind part of a range; false, and puts none, where too little is left.
+  /// Maps memory to part of a range; false, and puts none, where too little is left.
   bool map(uint64_t address, uint64_t nbytes);
   void unmap(uint64_t address, uint64_t nbytes);
   void unreserve(uint64_t address);
@@ -50,11 +50,11 @@ class Memory {
   uint64_t used() const noexcept;
 
  private:
-  /// A reserved range: where the device's threads see it, and which part of the file is behind each granule.
+  /// A reserved range: where the device's threads see it, and which part of the file each granule is.
   struct Range {
     uint64_t nbytes;
     char* alias;
-    std::map<uint64_t, uint64_t> behind;  // offset in the range, offset in the file
+    std::map<uint64_t, uint64_t> pieces;  // offset in the range, offset in the file
   };
 
   char* mapped(int file, uint64_t nbytes, int protection);

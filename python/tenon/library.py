@@ -249,7 +249,7 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
 
 
-# Libraries behind the functions of this module, which live as long as the process: by namespace, and by custom operator.
+# Libraries of the functions of this module, which live as long as the process: by namespace, and by custom operator.
 _fragments: dict[str, Library] = {}
 _custom: dict[str, Library] = {}
 

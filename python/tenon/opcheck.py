@@ -24,7 +24,7 @@ class OpCheckError(Exception):
 
 
 class _Call:
-    """The operator with copies of its arguments, made anew for each use, so that what one writes no other sees."""
+    """The operator with copies of its arguments, made again for each use, so that what one writes no other sees."""
 
     def __init__(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rtol: float | None, atol: float | None) -> None:
         self.op, self.args, self.kwargs = op, args, kwargs

@@ -97,7 +97,7 @@ TENON_DEFINE(kHalves,
   }
 )
 
-// |x| mod |y| as bits without signs, by long division of the mantissas, which have `places` bits behind the
+// |x| mod |y| as bits without signs, by long division of the mantissas, which have `places` bits after the
 // point; a is not below b, and b not 0.
 TENON_DEFINE(kFloats,
   TENON_FUNCTION i64 tenon_f32_to_i64(f32 x) {
@@ -146,9 +146,9 @@ TENON_DEFINE(kDoubles,
   }
 )
 
-// Payne and Hanek, Radian Reduction for Trigonometric Functions (1983). The table is 2 / pi in binary, behind
-// two words of zeros for arguments whose last bit is below 1. What lies before the window of bits that is
-// multiplied contributes multiples of 4, two bits of the product lie before its point, and the rest of it is
+// Payne and Hanek, Radian Reduction for Trigonometric Functions (1983). The table is 2 / pi in binary, after
+// two words of zeros for arguments whose last bit is below 1. What is before the window of bits that is
+// multiplied contributes multiples of 4, two bits of the product are before its point, and the rest of it is
 // what is left of x, in units of pi / 2.
 TENON_DEFINE(kCircles,
   TENON_TABLE u64 tenon_two_over_pi[22] = {

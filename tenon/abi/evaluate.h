@@ -17,7 +17,7 @@ inline constexpr uint64_t kKnownOps = ((uint64_t{1} << (TENON_OP_ROUND_TO + 1)) 
 struct Operation {
   const TenonNode& node;
   TenonType type;           ///< Of the operands; of TENON_OP_WHERE it is not looked at.
-  const uint64_t* args[3];  ///< Null behind the last operand.
+  const uint64_t* args[3];  ///< Null after the last operand.
   uint64_t* result;         ///< May be one of the operands.
   size_t count;
 };

@@ -89,7 +89,7 @@ struct ResultType<std::tuple<T...>> {
   }
 };
 
-/// "(Tensor, Scalar) -> ()": what a function takes beside its Call, and returns.
+/// "(Tensor, Scalar) -> ()": what a function takes besides its Call, and returns.
 template <class R, class... A>
 std::string signature_of() {
   std::string text;
@@ -211,7 +211,7 @@ class Library {
     check(host().register_fallback(registrar_, (ns_ + name).c_str(), on));
     return *this;
   }
-  /// The same for all operators of which nothing is said; in a block of namespace `_`.
+  /// The same for all operators without an answer of their own; in a block of namespace `_`.
   Library& fallback(bool on) {
     check(host().register_fallback(registrar_, nullptr, on));
     return *this;

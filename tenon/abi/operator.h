@@ -88,7 +88,7 @@ void give(Argument& a, const std::optional<T>& value) {
   if (value) give(a, *value);
 }
 
-/// Whether a value of type T belongs to whoever has it, so that it may outlive the cell that it was read
+/// Whether a value of type T belongs to its holder, so that it may outlive the cell that it was read
 /// from.
 template <class T>
 inline constexpr bool kOwns = !std::is_same_v<T, std::string_view> && !std::is_same_v<T, Generator>;

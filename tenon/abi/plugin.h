@@ -167,7 +167,7 @@ inline Tensor empty_like(const Tensor& like) {
   return Tensor::adopt(out);
 }
 
-/// The options of load_device(..., options={...}), each of which must be asked for.
+/// The options of load_device(..., options={...}); each must be asked for.
 class Options {
  public:
   explicit Options(const TenonOptions* options) {
@@ -201,7 +201,7 @@ class Options {
       throw Error(TENON_ERROR_VALUE, "option " + name + "=" + value + ": expected a whole number");
     return parsed;
   }
-  /// Throws for an option that nobody asked for.
+  /// Throws for an option that was not asked for.
   void finish() const {
     for (const auto& [option, value] : values_) {
       if (!option.empty())

@@ -12,7 +12,7 @@
 
 namespace tenon::abi {
 
-/// Whether the evaluator knows all of a program; a later Tenon may have operations of which it does not.
+/// Whether the evaluator knows all of a program; a later Tenon may have operations that it does not know.
 inline bool evaluates(const TenonProgram& p) noexcept { return (p.ops_used & ~kKnownOps) == 0; }
 
 namespace detail {

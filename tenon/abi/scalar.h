@@ -1,5 +1,5 @@
 // Single values of programs, as bits: what loading, casting, rounding and storing are. Used by program.h, and
-// by plug-ins that read or write elements of their own. A value of 4 bytes lies in the low half, a mask is 1
+// by plug-ins that read or write elements of their own. A value of 4 bytes is in the low half, a mask is 1
 // or 0.
 #pragma once
 

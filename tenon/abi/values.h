@@ -9,7 +9,7 @@
 
 namespace tenon::abi {
 
-/// A list that belongs to somebody else.
+/// A list that has another owner.
 template <class T>
 struct List {
   const T* data = nullptr;
@@ -89,7 +89,7 @@ inline void check_tag(const Given& given, uint8_t tag, const char* expected) {
   if (given.tag != tag) wrong_value(given, expected);
 }
 
-/// Depends on a type, so that what it stands in is checked where that type is used.
+/// Depends on a type, so that its surroundings are checked where that type is used.
 template <class T>
 inline constexpr bool kNone = false;
 

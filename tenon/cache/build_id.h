@@ -1,5 +1,5 @@
-// What build of the library this is. Used by the plan cache: the same version number may stand for many
-// builds while somebody works on the library.
+// What build of the library this is. Used by the plan cache: the same version number may be of many
+// builds during development.
 #pragma once
 
 #include <string>

@@ -214,7 +214,7 @@ std::vector<std::string> Folder::files() const {
   return names;
 }
 
-// True of files that nobody has finished. Nobody takes that long to write one.
+// True of unfinished files: no write takes that long.
 bool Folder::remove_left_over(const std::string& file, int64_t written) const {
   if (!file.starts_with(kUnfinished)) return false;
   if (std::abs(std::time(nullptr) - written) > kFresh) (void)unlinkat(folder_.get(), file.c_str(), 0);
@@ -230,7 +230,7 @@ void Folder::look_through(uint64_t goal) {
     struct stat s;
     if (fstatat(folder_.get(), file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (remove_left_over(file, s.st_mtime) || !is_value(file)) continue;
-    // As they lie on the disk: small files take a block.
+    // As they are on the disk: small files take a block.
     const uint64_t nbytes = static_cast<uint64_t>(s.st_blocks) * 512;
     total += nbytes;
     evicted_.push_back({std::move(file), s.st_mtime, nbytes});

@@ -1,6 +1,6 @@
 // Folder: values on disk, each in a file of its own, found again by a key. Several processes share one. A
-// file is there whole or not at all; whatever else stands in its place (cut off, altered, of another build,
-// of somebody else) is a miss, with a reason. Used by the plan cache. Knows nothing of what the values mean.
+// file is there whole or not at all; anything else in its place (cut off, altered, of another build,
+// of another user) is a miss, with a reason. Used by the plan cache. Values are bytes here.
 #pragma once
 
 #include <cstddef>

@@ -32,13 +32,13 @@ inline constexpr int kNumMisses = 10;
 /// "the file is cut off".
 std::string_view name(Miss miss) noexcept;
 
-/// What a value holds for, beside its key; a reader with others does not take it.
+/// What a value holds for, besides its key; a reader with others does not take it.
 struct Holder {
   std::string build;    ///< Of the library that wrote it.
   std::string machine;  ///< Its instruction set.
 };
 
-/// Of a file, of which everything else is a part.
+/// Of a whole file.
 struct Contents {
   expr::Key key;
   std::string_view build, machine, about;

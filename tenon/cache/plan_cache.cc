@@ -129,7 +129,7 @@ void PlanCache::choose_folder() {
 
 std::string PlanCache::problem_to_report() {
   if (has_reported_ || folder_->problem().empty()) return {};
-  // Nobody asked for a folder in a home that cannot be written.
+  // No user asked for a folder in a home that cannot be written.
   if (!is_asked_for_ && !folder_->is_open_to_others()) return {};
   has_reported_ = true;
   return fmt::format("plans are not kept on disk: {}", folder_->problem());

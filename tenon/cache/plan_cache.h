@@ -1,5 +1,5 @@
 // PlanCache: the plans that earlier processes made, on disk, and how many plans this process made, tuned and
-// found there. Plans are written off the path of whoever makes them. Used by the recorder and the graph
+// found there. Plans are written off the caller's path. Used by the recorder and the graph
 // builder, which know what a plan is; here it is bytes under a key.
 //
 // TENON_CACHE names the folder; empty or 0, there is none. Without it, it is tenon in $XDG_CACHE_HOME, or in
@@ -43,7 +43,7 @@ class PlanCache {
   const std::string& off_because() const noexcept { return off_because_; }
 
   /// The bytes that were written under the key, by this build and for this machine; else none, and a miss is
-  /// counted. Whoever cannot make a plan of them calls `reject`.
+  /// counted. A caller that cannot make a plan of them calls `reject`.
   std::vector<std::byte> find(const expr::Key& key);
   void reject(std::string_view why);
   /// Has a plan written soon: when a second has gone by, at the end of the process, or by `write`. `make` is

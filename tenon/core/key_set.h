@@ -1,5 +1,5 @@
 // DispatchKeySet: which functionalities and backends take part in a call, in one 64-bit word. Used by
-// tensors, each of which carries one, and by the dispatcher. Independent of operators; dispatch/key.h has
+// tensors, which carry one each, and by the dispatcher. Independent of operators; dispatch/key.h has
 // the names of keys that users see.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Built-in operators as the dispatcher finds them: rows of constant data, one table for each family. The
 // dispatcher makes an operator's registrations from its row when the operator is first called or looked up,
 // and parses its schema when the schema is first needed, so that loading the library costs the same however
-// many operators there are. Used by generated files and by the dispatcher. Knows nothing of any particular
+// many operators there are. Used by generated files and by the dispatcher. Independent of any particular
 // operator.
 #pragma once
 

@@ -1,5 +1,5 @@
 // ClosureSlot: holds a kernel that owns state and may be removed while calls are running. Used by
-// registration, and by bindings that call their own closures without boxing. Knows nothing of what a closure
+// registration, and by bindings that call their own closures without boxing. Independent of what a closure
 // holds.
 #pragma once
 
@@ -22,7 +22,7 @@ struct ClosureSlot {
 /// Calls the closure in the slot that `kernel` points to, and keeps it alive during the call.
 void call_closure(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
 
-/// The slot behind a kernel, if the kernel is a closure that is entered through `entry`; otherwise null.
+/// The slot of a kernel, if the kernel is a closure that is entered through `entry`; otherwise null.
 inline ClosureSlot* slot_of(const Kernel& kernel, BoxedEntry entry) noexcept {
   if (kernel.boxed != &call_closure) return nullptr;
   auto* slot = static_cast<ClosureSlot*>(const_cast<void*>(kernel.data));

@@ -101,7 +101,7 @@ class Dispatcher {
   /// Whether a kernel or a fallback is registered for a key of this backend.
   bool has_registrations(Backend backend);
   /// Whether calls on the host run code of this library alone: the operator, or the operation that it is the
-  /// derivative of, is built in, and nobody has registered a kernel of his own for host tensors.
+  /// derivative of, is built in, and no user has registered a kernel for host tensors.
   bool runs_builtin_code(OperatorHandle op);
   /// Whether calls at `key` fall through to the next key.
   bool is_fallthrough(OperatorHandle op, DispatchKey key);
@@ -114,10 +114,10 @@ class Dispatcher {
   std::vector<TableCell> computed_table(OperatorHandle op);
   TableCell computed_cell(OperatorHandle op, DispatchKey key);
   std::string dump_registrations(OperatorHandle op);
-  /// As text, without the keys that nobody uses.
+  /// As text, without unused keys.
   std::string dump_table(OperatorHandle op);
 
-  /// An operator that is declared, or that somebody registered a kernel for; null for any other name.
+  /// An operator that is declared, or that has a registered kernel; null for any other name.
   std::optional<OperatorHandle> find_registered(std::string_view full_name);
   /// Operators that have kernels and no declaration: a call cannot reach them. Sorted by name.
   std::vector<OperatorHandle> find_dangling_impls();
@@ -127,7 +127,7 @@ class Dispatcher {
   /// Every runtime key of a table, dense ones first.
   std::vector<DispatchKey> all_keys();
   /// Those among them that a call may arrive at: of a registered backend Dense and Autograd, BackendSelect,
-  /// and what somebody registered a kernel or a fallback for. The others have names and nothing more.
+  /// and keys with a registered kernel or fallback. The others have names and nothing more.
   std::vector<DispatchKey> used_keys();
   /// Throws Error{Internal}, naming what is wrong, if what is known of an operator does not agree with
   /// itself: its registrations, its schema, and the table that calls read.

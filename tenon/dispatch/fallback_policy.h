@@ -1,6 +1,6 @@
 // FallbackPolicy: what of a device's missing operators, stubs and expressions runs on host copies instead.
 // Used when tables are computed, by calls of stubs and of expressions, and by who sets it
-// (ops/fallback/cpu_fallback.h). Knows nothing of how such a call runs.
+// (ops/fallback/cpu_fallback.h). Independent of how such a call runs.
 #pragma once
 
 #include <string>

@@ -57,7 +57,7 @@ class HostCopies {
   /// Writes what was written to the device's tensors, resized if their copies were. The places keep the
   /// copies.
   void put_back();
-  /// Replaces a result: a copy by the tensor that it stands for; another host tensor by a new one on the
+  /// Replaces a result: a copy by the tensor that it is of; another host tensor by a new one on the
   /// device with the same strides. Host tensors that were added stay.
   void move(Tensor& result);
   /// Reports the call (core/fallback_report.h).

@@ -15,7 +15,7 @@ namespace {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-/// The registrations behind a handle; the dispatcher's mutex is held.
+/// The registrations of a handle; the dispatcher's mutex is held.
 OperatorRegistrations& registrations_of(OperatorHandle op) {
   OperatorRegistrations* const found = Dispatcher::singleton().state().of(op.entry());
   TENON_CHECK(found, NotImplemented, fmt::format("Operator '{}' has no declaration", op.full_name()));

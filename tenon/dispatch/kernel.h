@@ -1,5 +1,5 @@
 // Kernel: one implementation of an operator, which can be called boxed and, if its types are known, unboxed.
-// Used by registration, tables and calls. Knows nothing of the operator and key that it serves.
+// Used by registration, tables and calls. Independent of the operator and key that it serves.
 #pragma once
 
 #include <memory>

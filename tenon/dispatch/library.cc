@@ -72,11 +72,10 @@ schema::FunctionSchema parse_at(std::string_view text, SourceLocation where) {
 Library& Library::def(std::string_view schema, SourceLocation where) { return def(schema, Tags(), where); }
 
 Library& Library::def(std::string_view schema, Tags tags, SourceLocation where) {
-  TENON_CHECK(
-      kind_ != Kind::Impl, Value,
-      fmt::format("def: '{}' at {} stands in a TENON_LIBRARY_IMPL block; declare it in TENON_LIBRARY or "
-                  "TENON_LIBRARY_FRAGMENT",
-                  schema, to_string(where)));
+  TENON_CHECK(kind_ != Kind::Impl, Value,
+              fmt::format("def: '{}' at {} is in a TENON_LIBRARY_IMPL block; declare it in TENON_LIBRARY or "
+                          "TENON_LIBRARY_FRAGMENT",
+                          schema, to_string(where)));
   registered_.reserve(registered_.size() + 1);
   registered_.push_back(Dispatcher::singleton().define(in_namespace(parse_at(schema, where), ns_, where),
                                                        where, Dispatcher::Listed::Yes, tags));
@@ -84,11 +83,10 @@ Library& Library::def(std::string_view schema, Tags tags, SourceLocation where) 
 }
 
 Library& Library::def(std::string_view schema_or_name, CppFunction f, SourceLocation where) {
-  TENON_CHECK(
-      kind_ != Kind::Impl, Value,
-      fmt::format("def: '{}' at {} stands in a TENON_LIBRARY_IMPL block; declare it in TENON_LIBRARY or "
-                  "TENON_LIBRARY_FRAGMENT",
-                  schema_or_name, to_string(where)));
+  TENON_CHECK(kind_ != Kind::Impl, Value,
+              fmt::format("def: '{}' at {} is in a TENON_LIBRARY_IMPL block; declare it in TENON_LIBRARY or "
+                          "TENON_LIBRARY_FRAGMENT",
+                          schema_or_name, to_string(where)));
   schema::FunctionSchema schema;
   if (schema_or_name.find('(') != std::string_view::npos) {
     schema = parse_at(schema_or_name, where);

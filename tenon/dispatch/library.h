@@ -95,7 +95,7 @@ struct LibraryBlock {
   const char* const key;
   const Init init;
   const SourceLocation where;
-  const void* const object;         ///< Stands for the shared object that it is in.
+  const void* const object;         ///< Identifies the shared object that it is in.
   const ThreadState* const thread;  ///< Of the thread that loaded it.
   // The list's; library_block.cc.
   uint64_t id = 0;

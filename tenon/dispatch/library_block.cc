@@ -39,7 +39,7 @@ struct BlockList {
 constinit BlockList g_list;
 
 /// Set when the process exits. Operators may be called until its very end, from static destructors and from
-/// threads that nobody stopped, so blocks then leave their registrations where they are.
+/// threads that still run, so blocks then leave their registrations where they are.
 constinit std::atomic<bool> g_exiting{false};
 
 const void* this_object() noexcept { return &kThisObject; }
@@ -65,7 +65,7 @@ LibraryBlock* find_block(uint64_t id) noexcept {
   return nullptr;
 }
 
-/// The path of the shared object that an address lies in; empty for the program itself.
+/// The path of the shared object that contains an address; empty for the program itself.
 std::string path_of(const void* address) {
   struct Search {
     uintptr_t address;

@@ -1,5 +1,5 @@
 // The list of registration blocks: which wait to be committed, and which library each is in. Used by the
-// dispatcher and by load.cc. Knows nothing of what blocks register; library.h defines the block.
+// dispatcher and by load.cc. Independent of what blocks register; library.h defines the block.
 #pragma once
 
 #include <cstdint>

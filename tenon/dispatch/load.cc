@@ -21,7 +21,7 @@ struct CloseLibrary {
 };
 using LibraryHandle = std::unique_ptr<void, CloseLibrary>;
 
-/// Where the shared object that contains an address begins; it stands for the library.
+/// Where the shared object that contains an address begins; it identifies the library.
 const void* base_of(const void* address) {
   Dl_info info{};
   return dladdr(address, &info) ? info.dli_fbase : nullptr;

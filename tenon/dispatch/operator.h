@@ -18,7 +18,7 @@ namespace tenon {
 
 /// One column of a table: the kernels of every functionality on one backend. A table is an array of columns
 /// with a pointer to cpu's: backend b is b columns further on, and meta, the highest, comes just before cpu.
-/// What a call on the CPU needs lies in one cache line. A published table is never changed and never freed.
+/// What a call on the CPU needs is in one cache line. A published table is never changed and never freed.
 struct alignas(64) OperatorTable {
   uint64_t mask = 0;     ///< The keys whose slot is no fallthrough.
   int32_t backends = 0;  ///< How many columns there are, meta not counted; -1 in kNoTable.
@@ -108,7 +108,7 @@ class TraceScope {
 
  private:
   struct Open;
-  std::unique_ptr<Open> open_;  ///< Null if nobody asks for the call's end.
+  std::unique_ptr<Open> open_;  ///< Null if the call's end is not asked for.
 };
 
 /// The column of the operator's table that serves `keys`.

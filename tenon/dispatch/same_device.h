@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-/// Calls f(tensor, argument, i) for every tensor among the arguments of a call, which lie on the stack from
+/// Calls f(tensor, argument, i) for every tensor among the arguments of a call, which are on the stack from
 /// `first` on. The tensor is the i-th of a list, or i is -1.
 template <class F>
 void each_tensor(const schema::FunctionSchema& schema, Stack& stack, size_t first, F&& f) {
@@ -24,7 +24,7 @@ void each_tensor(const schema::FunctionSchema& schema, Stack& stack, size_t firs
   }
 }
 
-/// Whether a tensor of the host may be passed beside those of a device as a number: it has no dimensions, and
+/// Whether a tensor of the host may be passed with those of a device as a number: it has no dimensions, and
 /// is only read.
 inline bool is_host_number(const Tensor& t, const schema::Argument& argument) noexcept {
   return t.defined() && t.device().is_cpu() && t.dim() == 0 && !argument.is_write();

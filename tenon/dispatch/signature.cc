@@ -5,8 +5,8 @@
 namespace tenon {
 namespace {
 
-// `Tensor` and `Tensor?` (and `Generator`, `Tensor?[]`) share a C++ type, because an undefined handle stands
-// for None.
+// `Tensor` and `Tensor?` (and `Generator`, `Tensor?[]`) share a C++ type, because an undefined handle is None
+// in Python.
 bool fits(const schema::Type& declared, const schema::Type& given) {
   const bool handle = schema::base_type_info(declared.base).has_undefined;
   return declared.base == given.base && declared.list == given.list &&

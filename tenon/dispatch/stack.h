@@ -1,6 +1,6 @@
 // Cell and Stack: the boxed form of arguments and results, one 64-bit cell and one tag each.
 // Used by boxed kernels, fallbacks, bindings, and, cell for cell, by the plug-in ABI: what a cell holds or
-// points to has the layout of a C struct. Knows nothing of operators.
+// points to has the layout of a C struct. Independent of operators.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ T& cell_as(Cell& cell) noexcept {
   return *std::launder(reinterpret_cast<T*>(&cell));
 }
 
-/// How values of type T lie in a cell; `Stored` is what the cell holds or points to.
+/// How values of type T are laid out in a cell; `Stored` is what the cell holds or points to.
 template <class T>
 struct CellType;  // from the rows of ValueType
 
@@ -87,7 +87,7 @@ struct HeapCell {
   static T& get(Cell& cell) noexcept { return *cell_as<T*>(cell); }
   static T take(Cell& cell) { return std::move(get(cell)); }
 };
-/// A container of `E` that lies in the cell as a CellList.
+/// A container of `E`, in the cell as a CellList.
 template <class Container, class E, CellTag kTag>
 struct ListCell : HeapCell<CellList<E>, kTag> {
   static void put(Cell& cell, const Container& value) {
@@ -173,11 +173,11 @@ class Stack {
   }
   /// Shows the values of `owner`, which keeps them, on an empty stack: whatever removes them here leaves them
   /// alive. For calls that are made again and again, of kernels that only borrow arguments, as those with
-  /// an unboxed entry do: nobody may take the values out.
+  /// an unboxed entry do: no one may take the values out.
   void lend(const Stack& owner);
   /// Copies a value that a plug-in keeps. Throws Error{Type} for an unknown tag.
   void push_cell_copy(Cell cell, CellTag tag);
-  /// Moves the last `n` values out, to somebody who frees them.
+  /// Moves the last `n` values out, to the caller, who frees them.
   void take_cells(size_t n, Cell* cells, CellTag* tags) noexcept;
 
   /// The i-th value as it is stored: a T, or the CellList of a string or list. Throws Error{Type} if it has

@@ -106,7 +106,7 @@ struct Dispatcher::State {
     std::thread::id outer;
   };
 
-  std::span<const detail::BuiltinFamily* const> builtin;  ///< `operators` has those that somebody asked for.
+  std::span<const detail::BuiltinFamily* const> builtin;  ///< `operators` has those that were asked for.
 
   OperatorRegistrations* find(std::string_view name, std::string_view overload);
   /// A built-in operator; null where there is none of that name.

@@ -2,7 +2,7 @@
 // structured operators, whose checks and allocation all devices share: a new device fills in the stub and
 // gets the whole operator. A device that shares no C++ types with this library fills it in with a function on
 // boxed values. A call that a device has no function for, or declines, runs on host copies if the device's
-// fallback policy says so. Knows nothing of what the function does.
+// fallback policy says so. Independent of what the function does.
 #pragma once
 
 #include <array>
@@ -102,7 +102,7 @@ class StubBase {
   bool accepts(std::string_view signature) const noexcept;
   /// Sets or replaces the function of a backend; null removes it.
   void set_boxed(Backend backend, BoxedStubFunction f, void* data);
-  /// Whether a backend has a function of its own, or what stands in for one.
+  /// Whether a backend has a function of its own, or a substitute.
   bool has(Backend backend) const noexcept {
     return has_own(backend) || (otherwise_serves_ && otherwise_serves_(backend));
   }
@@ -211,7 +211,7 @@ class StubBase {
   const detail::BoxedStub* boxed_[32] = {};
   detail::AnyFunction otherwise_ = nullptr;
   bool (*otherwise_serves_)(Backend) = nullptr;
-  /// Called with `of_host_` when a function of the host's comes or goes; null: nobody asks.
+  /// Called with `of_host_` when a function of the host's comes or goes; may be null.
   void (*host_changed_)(const StubBase&, const void* of_host) = nullptr;
   const void* of_host_ = nullptr;
 };

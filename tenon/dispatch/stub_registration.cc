@@ -62,7 +62,7 @@ void StubRegistration::take_back() noexcept {
     newer->replaced_ = replaced_;
     return;
   }
-  // Somebody may have set another function directly.
+  // Another function may have been set directly.
   if (stub_.get(backend_) == function_) stub_.set(backend_, replaced_);
 }
 

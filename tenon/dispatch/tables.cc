@@ -195,7 +195,7 @@ void compute_table(Dispatcher::State& state, OperatorRegistrations& op) {
   state.kept.push_back(std::move(table));
 }
 
-/// Tensors of more than one backend beside cpu and meta take part; no kernel can serve those.
+/// Tensors of more than one backend besides cpu and meta take part; no kernel can serve those.
 bool has_two_accelerators(DispatchKeySet keys) noexcept {
   const auto accelerators = static_cast<uint32_t>(keys.bits()) & kAccelerators;
   return (accelerators & (accelerators - 1)) != 0;

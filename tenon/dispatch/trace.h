@@ -16,7 +16,7 @@
 
 namespace tenon {
 
-/// What a printed trace shows beside operator, key and the keys of arguments.
+/// What a printed trace shows besides operator, key and the keys of arguments.
 struct TraceLines {
   bool shapes = false;  ///< The shape of each tensor: `shapes=[[2, 3], []]`.
   bool times = false;   ///< A line for the end of each call: `[return] op=[aten::add.Tensor], us=[1.5]`.

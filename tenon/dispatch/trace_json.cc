@@ -41,7 +41,7 @@ std::string arguments_of(const TraceEvent& e) {
   return text;
 }
 
-/// The tracks of devices: a process for each device, and a thread in it for each stream. Their numbers lie
+/// The tracks of devices: a process for each device, and a thread in it for each stream. Their numbers are
 /// above those of processes (22 bits).
 int64_t process_of(Device device) {
   return (int64_t{1} << 24) + device.backend * int64_t{256} + (device.index + 1);

@@ -183,7 +183,7 @@ inline constexpr FoundBase kListBase = [] {
   return result;
 }();
 
-/// A type whose undefined value stands for None.
+/// A type whose undefined value is None.
 template <class T>
 inline constexpr bool kHasUndefined =
     kOwnedBase<T>.found&& schema::base_type_info(kOwnedBase<T>.base).has_undefined;

@@ -1,5 +1,5 @@
 // Writes: counts the versions of the tensors that a call writes. It keeps the versions from before the call.
-// Used by typed calls, boxed calls, and calls of Python kernels. Knows nothing of how a call finds its
+// Used by typed calls, boxed calls, and calls of Python kernels. Independent of how a call finds its
 // arguments.
 #pragma once
 

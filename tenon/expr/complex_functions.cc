@@ -179,8 +179,8 @@ constexpr std::string_view kAtanh = R"(
   let b = imag(x);
   let far = (a > large) | (abs(b) > large);
   let t = 1 - a;
-  let beside = 0.5 * (log(hypot(2, b)) - log(abs(b)));
-  let near = where(a == 1, beside, 0.25 * log1p(4 * a / fma(t, t, b * b)));
+  let close = 0.5 * (log(hypot(2, b)) - log(abs(b)));
+  let near = where(a == 1, close, 0.25 * log1p(4 * a / fma(t, t, b * b)));
   let known = ((a == a) & (b == b)) | (abs(b) == inf);
   let out = where((a == inf) | (abs(b) == inf), 0, real(1 / complex(a, b)));
   complex(where(real(x) == 0, real(x), copysign(where(far, out, near), real(x))),

@@ -24,7 +24,7 @@ void save(const Tensor& tensor, const std::string& path);
 /// Writes what `load` has read.
 void save(const Value& value, const std::string& path);
 
-/// Reads a file of weights; its first bytes say of which format it is:
+/// Reads a file of weights; its first bytes say which format it has:
 ///  - safetensors: a dict of tensors;
 ///  - PyTorch's zip archives (.pt, .pth): whatever was saved, as long as it consists of tensors, numbers,
 ///  text, dicts, lists

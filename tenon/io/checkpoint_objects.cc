@@ -154,7 +154,7 @@ class Arguments {
   const Node::List& values_;
 };
 
-/// The bytes from the first element to behind the last; strides are not negative.
+/// The bytes from the first element to the end of the last; strides are not negative.
 uint64_t extent(const Dims& sizes, const Dims& strides, int64_t offset, DType dtype) {
   int64_t last = offset, count = 1;
   bool overflow = false, is_empty = false;

@@ -1,4 +1,4 @@
-// What the names in a checkpoint stand for: PyTorch's, in its zip archives, and those of files that Python's
+// What the names in a checkpoint mean: PyTorch's, in its zip archives, and those of files that Python's
 // tenon.save wrote. Of this room alone.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Input: the bytes that a reader of weights reads, of a file, of a stream or of memory, and the storages made
-// of them. Used by the readers of this room, and by the Python package for open files. Knows nothing of
+// of them. Used by the readers of this room, and by the Python package for open files. Independent of
 // formats.
 #pragma once
 

@@ -14,7 +14,7 @@
 namespace tenon::io {
 namespace {
 
-/// The lock of the list of mappings and of their parts. Whoever holds it reads no mapped memory, so that the
+/// The lock of the list of mappings and of their parts. Its holder reads no mapped memory, so that the
 /// handler, which takes it on the thread that did, cannot wait for itself.
 class SpinLock {
  public:

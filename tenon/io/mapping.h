@@ -2,7 +2,7 @@
 // alone.
 //
 // Writing to a storage copies its page and never reaches the file. A program that makes the file shorter
-// takes pages away, and the system sends SIGBUS to whoever reads them. A handler, which is installed with the
+// takes pages away, and the system sends SIGBUS to their readers. A handler, which is installed with the
 // first mapping and passes on what is not its own, gives the reader zeros instead. The mapping remembers it:
 // every later access to one of its storages throws FileError, and so does the making of another.
 #pragma once

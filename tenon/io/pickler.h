@@ -1,5 +1,5 @@
 // Pickler: writes a value as Tenon's own checkpoints have it, a pickle of protocol 4 with tensors inside.
-// Used by save in C++ and Python. Knows nothing of files.
+// Used by save in C++ and Python. Independent of files.
 #pragma once
 
 #include <deque>

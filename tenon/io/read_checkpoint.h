@@ -1,4 +1,4 @@
-// Reads checkpoints of every format from any input, for load in C++ and Python. Knows nothing of devices: who
+// Reads checkpoints of every format from any input, for load in C++ and Python. Independent of devices: who
 // reads says where storages go.
 #pragma once
 

@@ -1,5 +1,5 @@
 // replace_file: how every writer of Tenon, in C++ and in Python, changes a file: completely or not at all.
-// Knows nothing of formats.
+// Independent of formats.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class SystemError final : public FileError {
 /// is written in place.
 ///
 /// Throws SystemError: for a file that may not be written, for a folder to which no file can be added, for a
-/// full disk. The old file is then as it was, and nothing is left beside it.
+/// full disk. The old file is then as it was, and nothing is left next to it.
 void replace_file(const std::string& path, std::span<const Bytes> parts);
 
 }  // namespace tenon::io

@@ -27,7 +27,7 @@ struct LoadOptions {
 
 namespace safetensors {
 
-/// Texts by name that a file holds beside its tensors.
+/// Texts by name that a file holds besides its tensors.
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 /// Replaces the file at `path`, completely or not at all (tenon/io/replace_file.h). Tensors of any stride and
@@ -44,7 +44,7 @@ std::string save(const StateDict& tensors, const Metadata& metadata = {});
 StateDict load_file(const std::string& path, LoadOptions options = {});
 StateDict load(std::span<const std::byte> bytes);
 
-/// A file of which single tensors are read.
+/// A file from which single tensors are read.
 class File {
  public:
   /// Reads the header. The checksum is not looked at. Throws as load_file does.

@@ -25,9 +25,9 @@ constexpr const char* kMetadata = "__metadata__";
 constexpr std::string_view kBlanks = " \t\r\n";  // JSON's
 constexpr size_t kMostDimensions = 255;          // a tensor's
 
-// A header of Tenon's is known by blanks that no other writer puts there. Whoever writes the tensors of a
-// file anew may copy its metadata; the checksum that came with them then says nothing, and is not looked at.
-// A damaged header of Tenon's has the other end still.
+// A header of Tenon's is known by blanks that no other writer puts there. A program that writes the tensors
+// of a file again may copy its metadata; the checksum that came with them then says nothing, and is not
+// looked at. A damaged header of Tenon's has the other end still.
 constexpr const char* kChecksumKey = "tenon.xxh3";
 constexpr std::string_view kOurStart = R"({ "__metadata__":{"tenon.xxh3":")";
 constexpr std::string_view kOurEnd = "} }";
@@ -353,7 +353,7 @@ SafetensorsHeader read_safetensors_header(const Input& input) {
 SafetensorsHeader make_safetensors_header(std::vector<SafetensorsHeader::Entry> entries,
                                           std::vector<std::pair<std::string, std::string>> metadata) {
   SafetensorsHeader out;
-  // Behind larger elements, smaller ones are aligned.
+  // After larger elements, smaller ones are aligned.
   std::vector<SafetensorsHeader::Entry*> sorted;
   for (auto& entry : entries) sorted.push_back(&entry);
   std::ranges::stable_sort(

@@ -1,5 +1,5 @@
 // StateDict: tensors by name, in the order in which they were added. What modules return and load, and what
-// files of weights hold. Knows nothing of modules and of files.
+// files of weights hold. Independent of modules and files.
 #pragma once
 
 #include <initializer_list>

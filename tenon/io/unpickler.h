@@ -1,4 +1,4 @@
-// Unpickler: reads a pickle as a value, and executes nothing. What the names in it stand for, an `Objects`
+// Unpickler: reads a pickle as a value, and executes nothing. What the names in it mean, an `Objects`
 // says; any other name is an error. What a pickle makes is bounded by its size: an `Allowance` counts what
 // its calls copy. Of this room alone. The format: Python's Lib/pickletools.py; protocols 2 to 5, binary
 // opcodes alone.

@@ -1,5 +1,5 @@
 // Value: what a checkpoint holds: tensors, numbers and text, in dicts and lists. Used by programs that load
-// one. Knows nothing of files.
+// one. Independent of files.
 #pragma once
 
 #include <complex>

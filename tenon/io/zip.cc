@@ -15,7 +15,7 @@ constexpr std::string_view kEnd = "PK\5\6", kEnd64 = "PK\6\6", kLocator64 = "PK\
 constexpr size_t kEndSize = 22, kLocatorSize = 20, kEnd64Size = 56, kCentralSize = 46, kLocalSize = 30;
 constexpr size_t kMostComment = 65535;
 constexpr uint64_t kMostDirectory = uint64_t{1} << 30;
-constexpr uint32_t kIn64 = 0xffffffff;  // stands for a number that zip64's extra field has
+constexpr uint32_t kIn64 = 0xffffffff;  // for a number that zip64's extra field has
 constexpr uint16_t kZip64Field = 1;
 
 /// Numbers of a record, low byte first.
@@ -77,7 +77,7 @@ Directory find_directory(const Input& input) {
   return out;
 }
 
-/// Sizes and offset of an entry, of which some may be in its zip64 field.
+/// Sizes and offset of an entry; some may be in its zip64 field.
 struct Place {
   uint64_t size, compressed, local;
 };

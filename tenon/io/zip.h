@@ -1,4 +1,4 @@
-// Zip archives whose entries are stored as they are: where each entry's bytes lie, zip64 included. Of this
+// Zip archives whose entries are stored as they are: where each entry's bytes are, zip64 included. Of this
 // room alone. The format: PKWARE's APPNOTE.TXT, 6.3.
 #pragma once
 
@@ -44,7 +44,7 @@ class Zip {
 
   const Input& input_;
   std::unordered_map<std::string, Entry> entries_;
-  bool has_sums_ = false;  // PyTorch writes zeros where it was told to compute none
+  bool has_sums_ = false;  // PyTorch writes zeros where it computes none
 };
 
 }  // namespace tenon::io

@@ -279,10 +279,10 @@ std::string to_string(const Tensor& t, const PrintOptions& options) {
       body = Printer(host, options).text(kIndent);
     }
   }
-  const bool told = t.dtype() == default_dtype() || t.dtype() == DType::Int64 || t.dtype() == DType::Bool ||
-                    t.dtype() == complex_dtype(default_dtype());
+  const bool implied = t.dtype() == default_dtype() || t.dtype() == DType::Int64 ||
+                       t.dtype() == DType::Bool || t.dtype() == complex_dtype(default_dtype());
   const bool default_when_empty = t.numel() == 0 && t.dtype() != default_dtype();
-  if (!told || default_when_empty || (!has_data && t.dtype() != default_dtype())) {
+  if (!implied || default_when_empty || (!has_data && t.dtype() != default_dtype())) {
     notes.push_back(fmt::format("dtype=tenon.{}", name(t.dtype())));
   }
   if (std::string note = history_note(t); !note.empty()) notes.push_back(std::move(note));

@@ -74,7 +74,7 @@ std::string name_of_result(size_t i, CellTag tag, size_t at) {
   return tag == CellTag::TensorList ? fmt::format("result {}[{}]", i, at) : fmt::format("result {}", i);
 }
 
-/// Throws if a result that the schema calls a new tensor is an argument, or a view of one: whoever writes it
+/// Throws if a result that the schema calls a new tensor is an argument, or a view of one: a write to it
 /// would write the argument, and nothing would know.
 void check_fresh(const OperatorHandle& op, const PluginDevice& device, const Tensor& result, size_t i,
                  CellTag tag, size_t at, Stack& stack, size_t first) {
@@ -92,7 +92,7 @@ void check_fresh(const OperatorHandle& op, const PluginDevice& device, const Ten
   }
 }
 
-/// Where new tensors of a call for `where` are to be: of which device of the backend, if that can be said. Of
+/// Where new tensors of a call for `where` are to be: on which device of the backend, if that can be said. Of
 /// an argument that names the backend alone, of an operator that moves tensors, and of others' operators it
 /// cannot.
 Device device_of_results(const OperatorHandle& op, Stack& stack, size_t first, Device where) {
@@ -107,7 +107,7 @@ Device device_of_results(const OperatorHandle& op, Stack& stack, size_t first, D
 }
 
 /// Throws unless there are as many results as the schema promises, and of its types; those of a call on the
-/// device are on it, of which new ones are where the call is, and what was written is what was passed.
+/// device are on it, new ones where the call is, and what was written is what was passed.
 void check_results(const OperatorHandle& op, const Results& results, DispatchKeySet keys, Stack& stack,
                    size_t first, const PluginDevice& device, Device where) {
   const schema::FunctionSchema& schema = op.schema();

@@ -146,7 +146,7 @@ void PluginDevice::shut_down() noexcept {
   try {
     table_.shutdown(plugin_.self);
   } catch (...) {
-    // The process ends; nobody is left to tell.
+    // The process ends; no one is left to report to.
   }
 }
 
@@ -221,7 +221,7 @@ uint64_t PluginDevice::create_event(Device device) { return counted_event(device
 
 uint64_t PluginDevice::counted_event(Device device, TenonStatus* (*create)(void*, int32_t, uint64_t*)) {
   uint64_t id = 0;
-  // Counted before it exists: whoever unloads the device looks once this call is over.
+  // Counted before it exists: the unloading thread looks once this call is over.
   live_events_.fetch_add(1, std::memory_order_acq_rel);
   try {
     constexpr const char* kWhat = "a new event";

@@ -96,7 +96,7 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   static bool run_pointwise(void* device, const TenonLaunch& launch);
 
   /// Calls a function of the plug-in with its `self`, and throws what it fails with; `what` says what was
-  /// asked of which of its devices. An exception that the function lets out fails the device for good.
+  /// asked of one of its devices. An exception that the function lets out fails the device for good.
   template <class... P, class... A>
   void call(const char* what, int32_t index, TenonStatus* (*function)(void*, P...), A... arguments) const {
     if (TenonStatus* status = status_of(what, function, arguments...)) raise(status, text_of(what, index));
@@ -108,7 +108,7 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
     const RunningCall running(*this);
     return status_in(running, what, function, arguments...);
   }
-  /// ": device openreg:1: a copy"; the colon stands for the operator that is being called.
+  /// ": device openreg:1: a copy"; the colon follows the operator that is being called.
   std::string text_of(std::string_view what, int32_t index) const;
 
   /// Returns when no other call runs. A call of another thread, unless it frees or waits, takes it back: the
@@ -123,7 +123,7 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   bool has_failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   /// Events that were created and not destroyed.
   int64_t live_events() const noexcept { return live_events_.load(std::memory_order_acquire); }
-  /// Gives back the streams of a device that nobody uses any more, and ends the plug-in's instance. False: it
+  /// Gives back the unused streams of a device, and ends the plug-in's instance. False: it
   /// has failed, and nothing of it was called; its library must stay.
   bool end(const std::vector<Stream>& streams);
 
@@ -137,7 +137,7 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   /// caches are emptied. Ending: it goes.
   enum class State : uint8_t { Usable, Failed, Forked, ShutDown, Asked, Unloading, Ending, Unloaded };
 
-  /// A call across the border. Whoever unloads the device waits until there is none, so a call is counted
+  /// A call across the border. An unloading thread waits until there is none, so a call is counted
   /// before it looks whether it may be made.
   class RunningCall {
    public:
@@ -181,7 +181,7 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
     }
   }
   [[noreturn]] void fail(std::string_view what) const;
-  /// Calls a function whose failure nobody can be told at once.
+  /// Calls a function whose failure cannot be reported at once.
   template <class... P, class... A>
   void call_noexcept(const char* what, int32_t index, TenonStatus* (*function)(void*, P...),
                      A... arguments) const noexcept {
@@ -199,10 +199,10 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
     }
   }
   void keep_unreported(const char* text) const noexcept;
-  /// Whether a function that takes memory succeeded; throws unless it failed for want of memory, of which it
+  /// Whether a function that takes memory succeeded; throws unless it failed for want of memory, when it
   /// keeps what the plug-in says.
   bool has_memory(TenonStatus* status, const char* what, int32_t index) const;
-  /// The id or address that a function gave; throws for 0, which stands for none.
+  /// The id or address that a function gave; throws for 0, which is none.
   template <class T>
   T given(T value, const char* what, int32_t index, const char* function) const {
     if (value == T{}) throw_nothing_given(what, index, function);
@@ -226,7 +226,7 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   std::atomic<std::thread::id> unloader_{};
   mutable std::mutex mutex_;        // of what follows
   mutable std::string failure_;     // what the device failed with
-  mutable std::string unreported_;  // the first failure of call_noexcept that nobody was told
+  mutable std::string unreported_;  // the first failure of call_noexcept that was not reported
   mutable std::map<int32_t, std::string> shortages_;  // by device
 };
 

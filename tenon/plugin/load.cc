@@ -181,7 +181,7 @@ Device load(const std::string& path, std::string_view wanted_name, const DeviceO
   TENON_CHECK(path.find('\0') == std::string::npos, Value,
               fmt::format("load_device: '{}' and a NUL behind it is no path", path.c_str()));
   std::error_code unreadable;
-  // Opening a pipe would wait for whoever writes to it.
+  // Opening a pipe would wait for a writer.
   if (std::filesystem::exists(path, unreadable) && !std::filesystem::is_regular_file(path, unreadable))
     throw FileError(fmt::format("load_device: '{}' is no file", path));
   check_library_file(path);

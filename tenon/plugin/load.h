@@ -28,7 +28,7 @@ Device load_device(const std::string& path, std::string_view name = {}, const De
 
 /// Unloads a device: its kernels, stubs and fallbacks go, its name and its key are free again, its streams
 /// are given back, and its instance ends. Another device of the same file stays as it is. Its file may be
-/// loaded again, also after it was built anew.
+/// loaded again, also after another build.
 ///
 /// Throws Error{Runtime}, and does nothing, while something of it lives: the message counts storages (of
 /// tensors, those that autograd has saved included), streams, events and blocks of pinned memory. Throws
@@ -38,7 +38,7 @@ Device load_device(const std::string& path, std::string_view name = {}, const De
 void unload_device(std::string_view name);
 
 /// The device called `name`, which is loaded if it is not: the file `libtenon_NAME.so` or `NAME.so` in a
-/// folder of TENON_PLUGIN_PATH (separated by colons), or in the folder `tenon/plugins` beside Tenon's own
+/// folder of TENON_PLUGIN_PATH (separated by colons), or in the folder `tenon/plugins` next to Tenon's own
 /// library; then what the finder gives. The working directory is not searched. Throws Error{Value} where
 /// there is none, naming the folders.
 Device find_device(std::string_view name);

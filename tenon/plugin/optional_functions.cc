@@ -1,4 +1,4 @@
-// What a plug-in may have beside what it must: times of events, capture, memory that is mapped, pinned
+// What a plug-in may have besides what it must: times of events, capture, memory that is mapped, pinned
 // memory, memory that is exchanged with other libraries.
 #include <fmt/core.h>
 

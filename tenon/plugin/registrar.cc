@@ -44,7 +44,7 @@ std::map<std::string, Declaration>& declarations() {
   return all;
 }
 
-/// Throws for what a policy of host copies names and nobody has: a misspelt name would change nothing.
+/// Throws for what a policy of host copies names and there is not: a misspelt name would change nothing.
 void check_fallbacks(const TenonRegistrar& wanted) {
   if (wanted.fallbacks.empty()) return;
   const std::vector<std::string> operators = Dispatcher::singleton().operator_names(Dispatcher::Listed::No);

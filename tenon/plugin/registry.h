@@ -43,7 +43,7 @@ std::recursive_mutex& loading();
 /// Takes back what a device has set for its backend, apart from its registrations and its number.
 void detach(Backend backend) noexcept;
 
-/// Throws for an ELF file that ends before what its program headers say: dlopen would not notice, and whoever
+/// Throws for an ELF file that ends before what its program headers say: dlopen would not notice, and who
 /// reads there gets a signal.
 void check_library_file(const std::string& path);
 

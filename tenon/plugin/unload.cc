@@ -37,7 +37,7 @@ void each_pinned(F&& f) {
   }
 }
 
-/// The events of a device that caches of memory keep, which nobody else sees.
+/// The events of a device that caches of memory keep, which have no other owner.
 int64_t events_of_caches(const Loaded& loaded) {
   const Backend backend = loaded.device->backend();
   int64_t events = loaded.allocator->own_events(backend);

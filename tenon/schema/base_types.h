@@ -32,7 +32,7 @@ struct BaseTypeInfo {
   std::string_view owned;     ///< The C++ type that owns one value.
   std::string_view borrowed;  ///< The C++ type of a value in an argument's std::optional or std::span.
   bool by_reference;          ///< An argument is a `const T&`.
-  bool has_undefined;         ///< Its undefined value stands for None, so that it needs no std::optional.
+  bool has_undefined;         ///< Its undefined value is None, so that it needs no std::optional.
   std::string_view accepted;  ///< What a caller in Python may pass, as an annotation.
   std::string_view returned;  ///< The annotation of a result in Python.
 };

@@ -112,7 +112,7 @@ std::string cpp_type(const Argument& argument) {
   const Type& type = argument.type;
   if (type.list) return type.optional ? fmt::format("std::optional<{}>", list_type(type)) : list_type(type);
   if (type.base == BaseType::Tensor) {
-    // For a written Tensor? an undefined tensor stands for None, as for one that is only read.
+    // For a written Tensor? an undefined tensor is None, as for one that is only read.
     return argument.is_write() ? "Tensor&" : "const Tensor&";
   }
   if (type.optional && !has_undefined(type.base)) {

@@ -241,9 +241,9 @@ void check_factory_out(const OpDef& def, const YamlEntry& entry) {
   const auto options = options_position(def.schema());
   if (!options || !def.find(Form::Out)) return;
   const auto& arguments = def.schema().arguments;
-  const size_t behind = arguments.size() - (*options + 4);
-  const bool format = behind == 1 && arguments.back().type.base == schema::BaseType::MemoryFormat;
-  if (*options == 0 || (behind > 0 && !format)) {
+  const size_t after = arguments.size() - (*options + 4);
+  const bool format = after == 1 && arguments.back().type.base == schema::BaseType::MemoryFormat;
+  if (*options == 0 || (after > 0 && !format)) {
     entry.fail_in(
         "variants",
         "an out form needs an argument before dtype, layout, device and pin_memory, and behind them "

@@ -56,10 +56,10 @@ FunctionFamilies::FunctionFamilies(const std::vector<OpDef>& defs) {
 
 std::set<std::string> FunctionFamilies::called_in(std::string_view cpp) const {
   std::set<std::string> families;
-  each_word(cpp, [&](std::string_view word, std::string_view before, std::string_view behind) {
+  each_word(cpp, [&](std::string_view word, std::string_view before, std::string_view after) {
     const bool method = before.ends_with('.') || before.ends_with("->");
     const auto found = functions_.find(word);
-    if (!method && behind.starts_with('(') && found != functions_.end())
+    if (!method && after.starts_with('(') && found != functions_.end())
       families.insert(found->second.begin(), found->second.end());
   });
   return families;

@@ -16,7 +16,7 @@ using schema::BaseType;
 const std::set<std::string> kNumbersAsTensors = {
     "add", "sub", "mul", "div", "divide", "multiply", "subtract", "true_divide", "floor_divide"};
 /// Operators that PyTorch has with a number in the place of one tensor, in overloads that are none here.
-const std::set<std::string> kNumbersBesideTensors = {
+const std::set<std::string> kNumbersWithTensors = {
     "remainder", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"};
 
 /// Tensors before lists before numbers: a 0-dim tensor also fits a number, so the number's overload must come
@@ -107,7 +107,7 @@ std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {
     std::string plain = name.name;
     if (plain.ends_with('_')) plain.pop_back();
     if (kNumbersAsTensors.contains(plain)) name.numbers_as_tensors = NumbersAsTensors::All;
-    if (kNumbersBesideTensors.contains(plain)) name.numbers_as_tensors = NumbersAsTensors::Beside;
+    if (kNumbersWithTensors.contains(plain)) name.numbers_as_tensors = NumbersAsTensors::Mixed;
     out.push_back(std::move(name));
   }
   for (PythonName& name : out) {

@@ -28,7 +28,7 @@ struct PythonOverload {
 };
 
 /// Whether numbers may replace tensors where no overload fits: none, all but one, or all.
-enum class NumbersAsTensors : uint8_t { None, Beside, All };
+enum class NumbersAsTensors : uint8_t { None, Mixed, All };
 
 struct PythonName {
   std::string name;

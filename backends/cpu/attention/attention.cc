@@ -8,9 +8,9 @@
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/pointwise/printed_kernels.h"
 #include "tenon/core/parallel.h"
+#include "tenon/core/philox.h"
 #include "tenon/core/tensor.h"
 #include "tenon/expr/expr.h"
-#include "tenon/core/philox.h"
 
 namespace tenon::cpu {
 namespace {
@@ -87,7 +87,7 @@ struct Block {
   Block transposed() const { return {data, column, row}; }
 };
 
-/// How much scratch memory a block of `m` needs: none if it is read where it lies.
+/// How much scratch memory a block of `m` needs: none if it is read in place.
 template <class T>
 int64_t block_size(const BatchedMatrix& m, int64_t rows, int64_t columns) {
   return m.dtype == dtype_of<T> ? 0 : rows * columns;

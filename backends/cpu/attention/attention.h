@@ -5,7 +5,7 @@
 // each block: the scores are the matrix product (gemm.h) with alpha = scale, plus the mask; the largest score
 // so far is subtracted, exp is that of expressions, the weights are summed by the tree of reductions, and the
 // matrix product with the values is added to what there was, multiplied by exp(old largest - new largest). In
-// the end the row is divided by the sum. Causal blocks end behind the last query of their block of
+// the end the row is divided by the sum. Causal blocks end after the last query of their block of
 // kQueryBlock. The gradients take blocks of keys in ascending order and, within, blocks of queries in
 // ascending order. So bits depend on neither threads nor the instruction set, nor on other queries or batch
 // entries.

@@ -65,7 +65,7 @@ bool Band::lies_in_order() const noexcept {
   return w_.batch == 1 || (w_.batch_stride >= extent && w_.batch_stride % item_ == 0);
 }
 
-// Taps share what they read where that is less than an own copy for each: of a step s, inputs that lie s
+// Taps share what they read where that is less than an own copy for each: of a step s, inputs that are s
 // apart are neighbours in the band, one strip for each remainder that a tap has.
 void Band::lay_out_width(int64_t first_output, int64_t outputs) {
   const WindowAxis& axis = w_.axes[2];
@@ -88,8 +88,8 @@ void Band::lay_out_width(int64_t first_output, int64_t outputs) {
         width_strips_.push_back({strip * length, first_output * step + lowest + r, step, length});
     }
     for (int64_t j = 0; j < axis.taps.count; ++j) {
-      const int64_t behind = axis.taps.shift(j) - lowest;
-      width_taps_.push_back(strip_of[static_cast<size_t>(behind % step)] * length + behind / step);
+      const int64_t distance = axis.taps.shift(j) - lowest;
+      width_taps_.push_back(strip_of[static_cast<size_t>(distance % step)] * length + distance / step);
     }
   } else {
     width_ = axis.taps.count * outputs;
@@ -131,7 +131,7 @@ void Band::lay_out_rows(int64_t lines) {
 
 namespace {
 
-/// The i of [0, count) whose from + i * step lies in [0, size).
+/// The i of [0, count) whose from + i * step is in [0, size).
 struct Inside {
   int64_t first, last;
   Inside(int64_t from, int64_t step, int64_t count, int64_t size) noexcept {
@@ -140,7 +140,7 @@ struct Inside {
   }
 };
 
-// Runs of zeros beside lines are short: a call of memset for each costs more than the line.
+// Runs of zeros next to lines are short: a call of memset for each costs more than the line.
 #if defined(__GNUC__) && !defined(__clang__)
 [[gnu::optimize("no-tree-loop-distribute-patterns")]]
 #endif
@@ -165,7 +165,7 @@ void Band::copy(char* to, int64_t from, const Strip& rows, const Strip& columns,
   const int64_t row_bytes = width_ * item_, channel_bytes = channel_ * item_;
   const int64_t left = across.first * item_, right = (columns.count - across.last) * item_;
   char* strip = to + rows.to * row_bytes + columns.to * item_;
-  // Where lines follow each other, what is behind one and before the next is one run.
+  // Where lines follow each other, what is after one and before the next is one run.
   const bool whole = columns.count == width_;
   for (int64_t c = 0; c < channels; ++c) {
     char* first = strip + c * channel_bytes;
@@ -209,7 +209,7 @@ const void* Band::fill(int64_t first, int64_t last) const {
   char* memory = static_cast<char*>(gemm_scratch(GemmScratch::Band, static_cast<size_t>(elements * item_)));
   char* to = memory + kBandSlack * item_;
   const WindowAxis& depth = w_.axes[0];
-  // Channels that lie side by side are turned in registers, all at once.
+  // Channels that are side by side are turned in registers, all at once.
   const bool together = w_.same_type && w_.channel_stride == w_.item && last - first > 1;
   const int64_t at_once = together ? last - first : 1;
   for (int64_t c = first; c < last; c += at_once) {

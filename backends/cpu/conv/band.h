@@ -9,16 +9,16 @@
 
 namespace tenon::cpu {
 
-/// Elements that may be read before and behind a band; what they are is not said.
+/// Elements that may be read before and after a band; their values are undefined.
 inline constexpr int64_t kBandSlack = 64;
 
 class Band {
  public:
-  /// What columns [first, last) read from the band, and where it lies within a channel. `item`: bytes of the
+  /// What columns [first, last) read from the band, and where it is within a channel. `item`: bytes of the
   /// compute type. A band that may be in_place() has the slack of a copy only where there are columns.
   Band(const Windows& windows, int64_t first, int64_t last, int64_t item, bool may_be_in_place = false);
 
-  /// Whether windows of one tap are read where they lie and not copied: then nothing lies behind the last
+  /// Whether windows of one tap are read in place and not copied: then nothing follows the last
   /// column.
   bool in_place() const noexcept { return in_place_; }
   int64_t channel_elements() const noexcept { return channel_; }

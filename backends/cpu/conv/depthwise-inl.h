@@ -69,8 +69,8 @@ HWY_INLINE void filter_vectors(D d, const T* band, const LineVector* at, const i
   for (size_t v = 0; v < kVecs; ++v) hn::Store(total[v], d, to + v * hn::Lanes(d));
 }
 
-/// Where the taps of four neighbouring results begin, and how far the next four's are where those lie inside
-/// of the input, too: `zeros` stands for what lies outside.
+/// Where the taps of four neighbouring results begin, and how far the next four's are where those are inside
+/// of the input, too: `zeros` is read for those outside.
 template <class T>
 class SideBySideTaps {
  public:
@@ -85,7 +85,7 @@ class SideBySideTaps {
   /// Four for each tap.
   const T* const* from() const { return from_.data(); }
 
-  /// Of `n` results from `at` on; the last one's stand for those that there are not. `data`: the first group.
+  /// Of `n` results from `at` on; the last one's replace missing ones. `data`: the first group.
   void find(const Positions& at, int64_t n, const char* data) {
     const WindowAxis &depth = windows_.axes[0], &height = windows_.axes[1], &width = windows_.axes[2];
     const int64_t first = at[2] * width.step, lowest = first + width.taps.lowest();
@@ -174,7 +174,7 @@ HWY_INLINE void filter_run(D d, const RunLine<T>* lines, int64_t count, const T*
     hn::StoreU(bias ? hn::Add(sum[p], hn::LoadU(d, bias)) : sum[p], d, to);
 }
 
-/// Whether neighbouring results read neighbouring inputs, and as many as there are kernels for, of which at
+/// Whether neighbouring results read neighbouring inputs, and as many as there are kernels for; at
 /// most the outer ones of a run are missing.
 template <class T>
 bool shares_inputs(const WindowProduct<T>& w) {
@@ -222,7 +222,7 @@ void filter_line(const WindowProduct<T>& w, const Positions& at, int64_t count, 
   }
 }
 
-/// Products of groups that have one channel and one row each and lie side by side: vectors of groups, so that
+/// Products of groups that have one channel and one row each and are side by side: vectors of groups, so that
 /// nothing is copied first. Taps outside of the input read zeros.
 template <class T>
 void depthwise_side_by_side(const WindowProduct<T>& w, const ProductPart& part) {
@@ -403,7 +403,7 @@ HWY_NOINLINE void sum_taps(D d, const T* band, const int64_t* places, const int6
     hn::Store(first ? sum[t] : hn::Add(hn::Load(d, to + t * lanes), sum[t]), d, to + t * lanes);
 }
 
-/// Sums that the registers hold beside the operands.
+/// Sums that the registers hold next to the operands.
 constexpr size_t kMostTaps = 12;
 template <class T>
 using SumTaps = void (*)(hn::ScalableTag<T>, const T*, const int64_t*, const int64_t*, const T*, int64_t,

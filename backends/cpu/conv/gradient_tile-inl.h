@@ -1,6 +1,6 @@
 // The micro kernel of the gradient by the weights: a few rows of windows, read where the band has them, by a
 // few vectors of rows of the incoming gradient, held in registers while positions run in ascending order.
-// Included once per instruction set by window_product-inl.h. Knows nothing of convolutions.
+// Included once per instruction set by window_product-inl.h. Independent of convolutions.
 
 #if defined(TENON_CPU_GRADIENT_TILE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_GRADIENT_TILE_INL
@@ -22,10 +22,10 @@ namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Most rows of a tile: each has a pointer, of which there are fewer than vectors.
+/// Most rows of a tile: each has a pointer, and pointers are fewer than vectors.
 constexpr size_t kGradientRows = HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 ? kTileRows : 8;
 
-/// Element (row, j) of the windows lies at band[rows[row] + places[j]], the gradient's vectors of position j
+/// Element (row, j) of the windows is at band[rows[row] + places[j]], the gradient's vectors of position j
 /// at grads[j * width].
 template <class T>
 struct GradientIn {

@@ -1,5 +1,5 @@
-// Weights in the order of the rows of Windows: where they lie, if they lie so, or copied block by block. Used
-// by the products of this folder.
+// Weights in the order of the rows of Windows: in place, if they are in that order, or copied block by block.
+// Used by the products of this folder.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class OrderedWeights {
  public:
   OrderedWeights(const WindowWeights& w, const Windows& windows, int64_t group_offset)
       : w_(w), windows_(windows), data_(w.data + group_offset) {
-    // Taps and channels that follow each other without gaps: a matrix as it stands.
+    // Taps and channels that follow each other without gaps: a matrix already.
     int64_t next = w.item;
     in_place_ = w.same_type && w.row % w.item == 0;
     for (size_t a = kWindowAxes; a-- > 0;) {

@@ -100,7 +100,7 @@ class TurnedProduct {
     }
   }
 
-  /// A panel: for each k the weights of some rows side by side, zeros behind them.
+  /// A panel: for each k the weights of some rows side by side, then zeros.
   void pack(int64_t row, int64_t rows, int64_t pc, int64_t block_k) {
     const hn::ScalableTag<T> d;
     constexpr int64_t kItem = sizeof(T);

@@ -1,7 +1,7 @@
 // The micro kernel of products whose vectors run along the rows of the weights: a few neighbouring columns by
 // a few vectors of rows, held in registers while k runs in ascending order. Columns are read where the band
 // has them, by an offset for each k, so that windows are not packed. Included once per instruction set by
-// turned_product-inl.h. Knows nothing of convolutions.
+// turned_product-inl.h. Independent of convolutions.
 
 #if defined(TENON_CPU_TURNED_TILE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_TURNED_TILE_INL
@@ -32,7 +32,7 @@ constexpr size_t kTurnedColumns = 14;
 #endif
 constexpr size_t kTurnedVecs = 2;
 
-/// Element (p, column) of the windows lies at windows[offsets[p] + column], element (p, row) of the weights
+/// Element (p, column) of the windows is at windows[offsets[p] + column], element (p, row) of the weights
 /// at weights[p * width + row], where width is the tile's.
 template <class T>
 struct TurnedIn {

@@ -69,7 +69,7 @@ T plus(T a, T b) {
   }
 }
 
-/// Where the elements of some neighbouring rows of Windows lie, from the place of a column in the band.
+/// Where the elements of some neighbouring rows of Windows are, from the place of a column in the band.
 class RowOffsets {
  public:
   RowOffsets(const Band& band, int64_t taps, int64_t first, int64_t count) {
@@ -87,19 +87,19 @@ class RowOffsets {
 };
 
 /// One vector of columns for `count` rows: to[i * width + lane]. `places` of the columns that exist. Where
-/// nothing lies `behind` them, nothing is read there.
+/// nothing `follows` them, nothing is read there.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void pack_vector(D d, T* to, size_t width, const T* band, bool behind, const int64_t* places,
+HWY_INLINE void pack_vector(D d, T* to, size_t width, const T* band, bool follows, const int64_t* places,
                             size_t columns, const int64_t* rows, int64_t count) {
   const size_t lanes = hn::Lanes(d);
-  if (!behind && columns < lanes) {
+  if (!follows && columns < lanes) {
     for (int64_t i = 0; i < count; ++i, to += width) {
       for (size_t l = 0; l < columns; ++l) to[l] = band[places[l] + rows[i]];
       for (size_t l = columns; l < lanes; ++l) to[l] = T(0);
     }
     return;
   }
-  // Columns of one line lie side by side; a vector holds pieces of some lines.
+  // Columns of one line are side by side; a vector holds pieces of some lines.
   size_t starts[hn::MaxLanes(D())];
   const T* pieces[hn::MaxLanes(D())];
   starts[0] = 0;
@@ -270,7 +270,7 @@ class PartialProduct {
   /// How the results of a panel are stored: by the tile itself, run by run, turned (rows side by side, as in
   /// channels-last), or one by one.
   enum class Way : char { Straight, Runs, Turned, Scattered };
-  /// Columns of a panel that lie evenly: `count` from column `first` of it on, `step` bytes apart.
+  /// Columns of a panel that are evenly spaced: `count` from column `first` of it on, `step` bytes apart.
   struct Run {
     int64_t first, count, place, step;
   };
@@ -402,7 +402,7 @@ void product(const WindowProduct<T>& w, const ProductPart& part) {
   PartialProduct<T>(w, part).run();
 }
 
-/// Calls f(j, n, offset) for runs of columns [first + j, first + j + n) that lie evenly, and for the offset
+/// Calls f(j, n, offset) for runs of columns [first + j, first + j + n), evenly spaced, and for the offset
 /// of their first one.
 template <class F>
 void for_even_columns(const Windows& windows, const PositionStrides& strides, int64_t first, int64_t count,
@@ -415,7 +415,7 @@ void for_even_columns(const Windows& windows, const PositionStrides& strides, in
   }
 }
 
-/// Columns [first, first + count) of some rows of the incoming gradient, which begin at `from` and lie
+/// Columns [first, first + count) of some rows of the incoming gradient, which begin at `from` and are
 /// `row_stride` bytes apart, as a contiguous matrix.
 template <class T>
 void load_gradient(const WindowGradient<T>& w, const Windows& windows, const char* from, int64_t row_stride,
@@ -451,7 +451,7 @@ void pack_gradient(const WindowGradient<T>& w, const Windows& windows, const cha
   }
 }
 
-/// The sums of one row of Windows, alpha * total + beta * before, for results that lie `stride` bytes apart.
+/// The sums of one row of Windows, alpha * total + beta * before, for results `stride` bytes apart.
 template <class T>
 void store_gradient(const WindowGradient<T>& w, T* totals, int64_t count, char* out, int64_t stride,
                     const Windows& windows, int64_t row) {

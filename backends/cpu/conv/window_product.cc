@@ -39,8 +39,8 @@ bool is_depthwise(const T& w) {
   return w.groups > 1 && w.windows.channels == 1 && w.rows <= 4;
 }
 
-/// Whether vectors run along rows, which must fill them then: columns are read from the band as they lie
-/// there, and results are turned on the way out.
+/// Whether vectors run along rows, which must fill them then: columns are read from the band in place
+/// and results are turned on the way out.
 template <class T>
 bool is_turned(const WindowProduct<T>& w) {
   constexpr int64_t kVector = 64 / sizeof(T), kFewest = 4;
@@ -56,7 +56,7 @@ void cut_depthwise(size_t index, const WindowProduct<T>& w, int64_t threads, std
   const int64_t columns = w.windows.columns(), line = w.windows.axes[2].outputs;
   const int64_t length = line >= kMostColumns ? line : columns / line * line;
   const int64_t step = line >= kMostColumns ? kMostColumns : kMostColumns / line * line;
-  // Groups that lie side by side fill vectors.
+  // Groups that are side by side fill vectors.
   const int64_t least = w.windows_group == w.windows.item ? 16 : 1;
   const int64_t groups = round_up((w.groups + threads * 4 - 1) / (threads * 4), least);
   for (int64_t start = 0; start < columns; start += length) {
@@ -174,10 +174,10 @@ void window_gradient(const WindowGradient<T>& w) {
           kernels<T>().depthwise_gradient(w, {0, begin * kStep, std::min(end * kStep, w.groups), 0, rows});
         });
   }
-  // Threads divide the windows' rows, of which each is then packed once; few rows leave the gradient's.
+  // Threads divide the windows' rows, and each row is packed once; few rows leave the gradient's.
   const int64_t row_parts = std::max<int64_t>(1, std::min((threads + w.groups - 1) / w.groups, rows / 24));
   const int64_t wanted = std::max<int64_t>(1, threads / (row_parts * w.groups));
-  // Sums of all the gradient's rows beside each other stay within the cache.
+  // Sums of all the gradient's rows side by side stay within the cache.
   const int64_t widest = std::min<int64_t>(2048, round_up((w.rows + wanted - 1) / wanted, kColumnStep));
   const int64_t row_step = round_up((rows + row_parts - 1) / row_parts, 6);
   std::vector<ProductPart> parts;

@@ -10,7 +10,7 @@
 
 namespace tenon::cpu {
 
-/// The weights by row and by row of Windows: element [i, c, d, h, w] lies at the sum of its strides (bytes).
+/// The weights by row and by row of Windows: element [i, c, d, h, w] is at the sum of its strides (bytes).
 struct WindowWeights {
   const char* data = nullptr;
   int64_t item = 0;

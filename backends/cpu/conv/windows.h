@@ -13,7 +13,7 @@ namespace tenon::cpu {
 /// Spatial axes: depth, height, width. Those that a tensor lacks have one output, one input and one tap.
 inline constexpr size_t kWindowAxes = 3;
 
-/// The taps of a window along one axis: tap j reads `first + j * step` inputs behind the output's own.
+/// The taps of a window along one axis: tap j reads `first + j * step` inputs after the output's own.
 struct TapRun {
   int64_t count = 1, first = 0, step = 1;
 
@@ -55,7 +55,7 @@ struct PositionStrides {
   std::array<int64_t, kWindowAxes> axes{};
 };
 
-/// How many columns from a multiple of that number on lie evenly, axes[2] apart: a line, a plane, or more.
+/// How many columns from a multiple of that number on are axes[2] apart: a line, a plane, or more.
 inline int64_t even_columns(const Windows& w, const PositionStrides& s) noexcept {
   int64_t n = w.axes[2].outputs;
   for (const size_t axis : {size_t{1}, size_t{0}}) {

@@ -11,7 +11,7 @@ namespace tenon::cpu {
 namespace {
 
 // A conversion is one kernel, or a few in a row: through int32 or float32 where narrow elements become 8
-// bytes long or the reverse. What lies between two kernels stays in the L1 cache.
+// bytes long or the reverse. Elements between two kernels stay in the L1 cache.
 struct Plan {
   struct Step {
     uint8_t from, to;  // real_index

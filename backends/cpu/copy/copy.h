@@ -1,5 +1,5 @@
 // copy_strided: copies the elements of a host tensor to another of any strides and dtype. Used by copy_,
-// contiguous, clone and to. Knows nothing of autograd or dispatch.
+// contiguous, clone and to. Independent of autograd and dispatch.
 #pragma once
 
 #include "tenon/core/tensor.h"

@@ -296,7 +296,7 @@ HWY_INLINE T load(const char* p) {
 }
 
 // Elements kStep apart, vector by vector, as long as another element follows the last of a vector: nothing
-// behind the last is read. Returns how many it took.
+// after the last is read. Returns how many it took.
 template <int kStep, class T>
 HWY_INLINE size_t pack_steps(T* dst, const T* src, size_t n) {
   const hn::ScalableTag<T> d;

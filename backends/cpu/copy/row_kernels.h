@@ -55,21 +55,21 @@ struct RowKernels {
   using JoinPairs = void (*)(void* dst, const void* first, const void* second, size_t n);
   using Stream = void (*)(void* dst, const void* src, size_t bytes);
 
-  /// n elements, one beside the other on both sides, from the dtype of the first index to that of the second;
+  /// n elements, contiguous on both sides, from the dtype of the first index to that of the second;
   /// null where `converts_directly` says so. Integers widen and wrap, floats round to the nearest (ties to
   /// even), and a float becomes the low bits of what truncation to int64 gives, where NaN and what is out of
   /// range give INT64_MIN. Any byte but 0 is true.
   Step convert[kNumRealDTypes][kNumRealDTypes];
-  /// n elements `stride` bytes apart, which may be negative, to one beside the other.
+  /// n elements `stride` bytes apart, which may be negative, to contiguous ones.
   Pack pack[kNumElementSizes];
-  /// n elements beside each other to `stride` bytes apart.
+  /// n contiguous elements to `stride` bytes apart.
   Pack unpack[kNumElementSizes];
   /// n times one element.
   Fill fill[kNumElementSizes];
-  /// Rows of n elements, one behind the other: row r is n times the element at src + r * stride.
+  /// Rows of n elements, one after the other: row r is n times the element at src + r * stride.
   Spread spread[kNumElementSizes];
   /// Element c of row r at `src` becomes element r of row c at `dst`; rows are strides (in bytes) apart,
-  /// their elements beside each other.
+  /// their elements contiguous.
   Transpose transpose[kNumElementSizes];
   /// n pairs of elements of 4 and of 8 bytes to two rows, and the reverse.
   SplitPairs split_pairs[2];

@@ -42,7 +42,7 @@ inline constexpr int64_t kGemmBlock = 256;
 template <class T>
 void gemm(const GemmArgs<T>& args);
 
-/// `batch` products whose operands lie at fixed distances (elements; 0 broadcasts A or B).
+/// `batch` products whose operands are at fixed distances (elements; 0 broadcasts A or B).
 template <class T>
 struct BatchedGemmArgs {
   GemmArgs<T> one;  ///< the first product

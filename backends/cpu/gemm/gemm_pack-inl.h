@@ -38,7 +38,7 @@ HWY_INLINE int64_t pack_transposed(D d, T* to, size_t width, Columns column, int
   return p;
 }
 
-/// Copies one vector of k-contiguous columns, of which `columns` exist, by way of a buffer: each line of
+/// Copies one vector of k-contiguous columns (`columns` exist), by way of a buffer: each line of
 /// memory is read once, though columns a power of two apart share cache sets.
 template <class D, class S, class T = hn::TFromD<D>>
 HWY_NOINLINE void pack_columns(D d, T* to, size_t width, const S* b, ptrdiff_t b_col, int64_t k,

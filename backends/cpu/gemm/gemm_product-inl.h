@@ -1,6 +1,6 @@
 // Single-threaded matrix products of one type. Included once per instruction set by gemm_kernels_f32.cc and
-// gemm_kernels_f64.cc, which export `product<T>`. Knows caches and panels; of threads, that it may be told to
-// stop.
+// gemm_kernels_f64.cc, which export `product<T>`. Knows caches and panels; of threads, that they may ask it
+// to stop.
 
 #if defined(TENON_CPU_GEMM_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_GEMM_PRODUCT_INL
@@ -54,7 +54,7 @@ HWY_INLINE void rows_times_transposed(D d, const GemmArgs<T>& g) {
   }
 }
 
-/// Small products: A is read where it lies, and so is B if its rows are contiguous; else its panels are
+/// Small products: A is read in place, and so is B if its rows are contiguous; else its panels are
 /// packed.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void direct(D d, const GemmArgs<T>& g) {

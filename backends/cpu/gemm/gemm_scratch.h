@@ -1,5 +1,5 @@
 // Per-thread memory for packed operands, kept between calls so that a large product allocates nothing the
-// second time. Used by the matrix products of this folder. Knows nothing of what is packed.
+// second time. Used by the matrix products of this folder. Independent of what is packed.
 #pragma once
 
 #include <cstddef>

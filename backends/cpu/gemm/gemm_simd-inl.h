@@ -24,7 +24,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 #undef TENON_MASKED_MEMORY
 #define TENON_MASKED_MEMORY (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3)
 
-/// The first `count` lanes of memory; never touches what lies behind them.
+/// The first `count` lanes of memory; never touches memory after them.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_first(D d, const T* p, size_t count) {
 #if !TENON_MASKED_MEMORY
@@ -96,7 +96,7 @@ class ColumnsAt {
   ptrdiff_t stride_, stride3_;
 };
 
-/// The first `count` of evenly spaced columns; lanes behind them read the last one again.
+/// The first `count` of evenly spaced columns; lanes after them read the last one again.
 template <class D, class T = hn::TFromD<D>>
 class FirstColumnsAt {
  public:

@@ -1,6 +1,6 @@
 // The micro kernel: a few rows by a few vectors of outputs, held in registers while k runs in ascending
-// order. Included once per instruction set by gemm_tile_table-inl.h. Knows strides and masks; nothing of
-// cache blocking, and of threads that it may be told to stop.
+// order. Included once per instruction set by gemm_tile_table-inl.h. Knows strides and masks, no
+// cache blocking, and of threads that they may ask it to stop.
 
 #if defined(TENON_CPU_GEMM_TILE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_GEMM_TILE_INL
@@ -50,8 +50,8 @@ HWY_INLINE T finish_scalar(T total, const T* c, T alpha, T beta) {
   return beta == T(0) ? scaled : scaled + *c * beta;
 }
 
-/// Totals [rows, row_length], of which `columns` columns exist, to C. The general case, off the tiles' fast
-/// path.
+/// Totals [rows, row_length], whose first `columns` columns exist, to C. The general case, off the tiles'
+/// fast path.
 template <class D, class T = hn::TFromD<D>>
 HWY_NOINLINE void finish_tile(D d, const T* total, size_t rows, size_t row_length, size_t columns,
                               const TileOut<T>& out) {
@@ -98,8 +98,8 @@ HWY_INLINE void check_stop_after(int64_t products) {
     check_stop();
 }
 
-/// kRows x (kVecs vectors) outputs, of which `columns` columns exist; k >= 1. When `kPartial`, B is not
-/// readable behind them; the last vector alone may be partial.
+/// kRows x (kVecs vectors) outputs, whose first `columns` columns exist; k >= 1. When `kPartial`, B is not
+/// readable after them; the last vector alone may be partial.
 template <size_t kRows, size_t kVecs, bool kPartial, class D, class T = hn::TFromD<D>>
 HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& out, size_t columns) {
   using V = hn::Vec<D>;

@@ -60,7 +60,7 @@ struct TileTable {
       all(std::make_index_sequence<kMostTileRows * kMostTileVecs>());
 };
 
-/// All tiles of a type, which the argument stands for, for files that do not compile them.
+/// All tiles of the argument's type, for files that do not compile them.
 const TileFunction<float>* full_tiles(float);
 const TileFunction<double>* full_tiles(double);
 /// The partial tiles of a type.

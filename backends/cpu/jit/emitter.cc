@@ -51,7 +51,7 @@ Emitter::Emitter(const expr::Expression& e, CpuTarget target, int vectors)
               kMasks) {
   plan();
   prologue();
-  // As many vectors side by side as there are, then the others one by one, of which the last may be short.
+  // As many vectors side by side as there are, then the others one by one; the last may be short.
   const int step = copies_ * lanes_;
   Xbyak::Label loop, loop_end, rest, rest_end;
   cmp(r9, step);
@@ -174,7 +174,7 @@ void Emitter::epilogue() {
   pop(rbp);
   ret();
   emit_rare();
-  // Rare code saves all vectors behind the slots and has one more for its operand; masks go below the frame.
+  // Rare code saves all vectors after the slots and has one more for its operand; masks go below the frame.
   const int slots = places_.frame_slots() + kVectors512 + 2;
   rewrite(frame_at_, static_cast<uint64_t>(slots * bytes_ + 64), 4);
   align(64);

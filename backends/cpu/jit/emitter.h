@@ -33,7 +33,7 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
   using Id = Places::Id;  // of a value: a node, or one vector's copy of it
   using Operand = Xbyak::Operand;
 
-  /// A pi_reduce of elements some of which are large: code behind the function's end.
+  /// A pi_reduce of elements some of which are large: code after the function's end.
   struct Rare {
     int from, to;  // registers
     int part;
@@ -52,7 +52,7 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
 
   // memory.cc: elements as they are stored.
   void load_input(const Place& to);
-  /// Where the elements in hand of an output or, behind those, an input are.
+  /// Where the elements in hand of an output or, after those, an input are.
   Xbyak::RegExp elements(int pointer, DType stored, int copy);
   void store_output(size_t output, const Place& from);
   void load_elements(int reg, const Xbyak::RegExp& at, DType stored);

@@ -298,7 +298,7 @@ void Emitter::fma(Id id, const Code& n) {
   }
 }
 
-// Neither NaN nor 0, of which there are two that are equal.
+// Neither NaN nor 0: the two zeros are equal.
 bool Emitter::is_ordinary_literal(NodeId id) const {
   const expr::Node& n = e_[id];
   if (n.op != Op::Literal) return false;
@@ -314,7 +314,7 @@ void Emitter::extremum(Id id, const Code& n, bool floating) {
     if (wide_) return least ? TENON_JIT_TWO(vpminsq, vpminsq, true) : TENON_JIT_TWO(vpmaxsq, vpmaxsq, true);
     return least ? TENON_JIT_TWO(vpminsd, vpminsd, true) : TENON_JIT_TWO(vpmaxsd, vpmaxsd, true);
   }
-  // Of two that are not equal the instruction gives the second beside a NaN, and a literal is none.
+  // Of two that are not equal the instruction gives the second if one is NaN, and a literal is none.
   for (const int i : {0, 1}) {
     if (!is_ordinary_literal(n.args[i])) continue;
     const Id x = value(n.args[1 - i]), bound = value(n.args[i]);
@@ -334,7 +334,7 @@ void Emitter::extremum(Id id, const Code& n, bool floating) {
     wide_ ? vminpd(vec(best), vec(x), vec(y)) : vminps(vec(best), vec(x), vec(y));
   else
     wide_ ? vmaxpd(vec(best), vec(x), vec(y)) : vmaxps(vec(best), vec(x), vec(y));
-  // The instruction gives the second operand beside a NaN.
+  // The instruction gives the second operand if one is NaN.
   if (avx512_) {
     const Xbyak::Opmask nan = scratch_mask();
     wide_ ? vcmppd(nan, vec(x), vec(x), kUnordered) : vcmpps(nan, vec(x), vec(x), kUnordered);

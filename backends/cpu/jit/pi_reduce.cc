@@ -1,4 +1,4 @@
-// pi_reduce: a test in the loop, and a call behind the function's end for vectors with large elements.
+// pi_reduce: a test in the loop, and a call after the function's end for vectors with large elements.
 #include <bit>
 #include <limits>
 

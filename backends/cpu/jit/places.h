@@ -1,7 +1,7 @@
 // Where the values of an expression are while its code is emitted: in which register, and where else.
 // Registers go to the value that is read next; one that has none left gives up what is read last. Several
 // vectors of elements may go through the code side by side: each has values of its own, but for those that
-// are the same in all elements. Knows no instructions: who emits is told what to move.
+// are the same in all elements. Knows no instructions: it says what to move.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Place {
   bool is_mask = false;
   bool mask = false;  ///< And lives in a mask register.
   bool wide = false;  ///< Its items have 8 bytes.
-  uint8_t copy = 0;   ///< Of which vector it is.
+  uint8_t copy = 0;   ///< The vector that it is of.
   int reg = -1;
   int slot = -1;                   ///< Of the frame: where it was saved, or is kept.
   uint64_t index = 0;              ///< Of a literal: in the table. Of a number or an input: which.
@@ -57,7 +57,7 @@ class Places {
   int frame_slots() const noexcept { return slots_; }
   int new_slot();
 
-  /// Begins the values' lives anew, all of them at home.
+  /// Begins the values' lives again, all of them at home.
   void restart();
   /// From now on `node` is what reads values; the last of its copies does where no other vector follows.
   void at(uint32_t node, bool last_copy) { now_ = node, last_copy_ = last_copy; }
@@ -71,7 +71,7 @@ class Places {
   /// A register for a new value: that of the first of `operands` that nothing reads afterwards, if any.
   int take_over(Id id, std::initializer_list<Id> operands);
   bool dies_now(Id id) const;
-  /// Whether other vectors read a value at once and a register can be had for it that nobody misses soon.
+  /// Whether other vectors read a value at once and a register is free for it, or soon will be.
   bool worth_a_register(Id id) const;
   /// An operand has been read.
   void was_read(Id id);

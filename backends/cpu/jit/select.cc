@@ -100,7 +100,7 @@ class Selection {
 
   // scale(x, t) multiplies by two powers of two, so that only the second product rounds, as the instruction
   // does once. An x that is not 0 would have to be below 2^-100 for the first to round too, which no
-  // definition has beside a power that is not 1; and where the powers are none, nothing is made of the
+  // definition has next to a power that is not 1; and where the powers are none, nothing is made of the
   // result.
   void scale(NodeId id) {
     const Expression& pattern = scale_of(codes_[id].type);
@@ -115,7 +115,7 @@ class Selection {
     return expr::definition(number, type);
   }
 
-  // Whether a node is the pattern's, whose loads stand for what `bound` then has.
+  // Whether a node is the pattern's, whose loads are what `bound` then has.
   bool matches(const Expression& pattern, NodeId p, NodeId id, NodeId* bound) const {
     const Node &want = pattern[p], &have = e_[id];
     if (want.op == Op::Load) {

@@ -1,4 +1,4 @@
-// Which operations of an expression the emitter has one instruction for: a node of codes() may stand for
+// Which operations of an expression the emitter has one instruction for: a node of codes() may replace
 // several of the expression's, with the same bits. Knows no registers.
 #pragma once
 
@@ -16,7 +16,7 @@ enum class Form : uint8_t {
   SelectBits,  ///< (x & c) | (y & ~c), c the third operand, a literal.
 };
 
-/// A node, with what its instruction does beside.
+/// A node, with what else its instruction does.
 struct Code : expr::Node {
   Form form = Form::Plain;
   bool minus_product = false;  ///< Of an fma.

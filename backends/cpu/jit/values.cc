@@ -135,7 +135,7 @@ int Values::num_ended_by(NodeId id) const {
   return count;
 }
 
-// A value, and behind it whatever is ready and ends more values than it makes.
+// A value, and after it whatever is ready and ends more values than it makes.
 void Values::append(NodeId id) {
   done_[id] = true;
   order_.push_back(id);

@@ -24,7 +24,7 @@ class Values {
   /// same in all elements of a call.
   std::span<const NodeId> order() const { return order_; }
   size_t num_uniform() const noexcept { return num_uniform_; }
-  /// The places in that order of what reads a value; outputs are read behind the last.
+  /// The places in that order of what reads a value; outputs are read after the last.
   std::span<const uint32_t> uses(NodeId id) const { return {uses_.data() + first_use_[id], num_uses(id)}; }
   // Of what is computed for each vector:
 

@@ -9,7 +9,7 @@
 
 namespace tenon::cpu::onednn {
 
-// What the library makes, of which programs see pointers.
+// Objects of the library, which programs see as pointers.
 struct EngineObject;
 struct StreamObject;
 struct LayoutObject;     // dnnl_memory_desc
@@ -33,7 +33,7 @@ enum ArgumentKind : int {
   kWeights = 33,
   kBias = 41,
   kScratchpad = 80,
-  kPostOp = 32768,     ///< Times the number of the post-op, from 1 on, beside:
+  kPostOp = 32768,     ///< Times the number of the post-op, from 1 on, and:
   kSecondOperand = 2,  ///< of a binary post-op.
 };
 struct Argument {

@@ -229,7 +229,7 @@ std::shared_ptr<const Primitive> Primitive::make(const Description& d, std::stri
     std::copy(d.window.padding.begin(), d.window.padding.end(), padding);
     // Elements that are left out between two of a window.
     for (size_t i = 0; i < d.window.dilations.size(); ++i) dilations[i] = d.window.dilations[i] - 1;
-    // For images and weights as they lie it has the slowest of its kernels.
+    // For images and weights in their own order it has the slowest of its kernels.
     const auto source = any_layout(d.source.sizes), weights = any_layout(d.weights.sizes),
                result = any_layout(d.result.sizes);
     status = api().convolution_forward_primitive_desc_create(

@@ -29,7 +29,7 @@ constexpr Function kFunctions[] = {
     {operators::_gelu_tanh, 0x2b, 0, 0.4}, {operators::_gelu_erf, 0x31, 0, 1.0},
 };
 
-/// Functions of two arguments, of which the second may be a number.
+/// Functions of two arguments; the second may be a number.
 struct Binary {
   OperatorHandle of_tensors, of_number;
   int algorithm;
@@ -46,7 +46,7 @@ OperatorHandle functional(OperatorHandle op) {
   return op.entry().functional() ? OperatorHandle(*op.entry().functional()) : op;
 }
 
-/// As it lies, where oneDNN reads that: one dimension without gaps, and no steps back or of nothing.
+/// Its own strides, where oneDNN reads those: one dimension without gaps, and no steps back or of nothing.
 std::optional<Layout> layout_of(const graph::Geometry& g) {
   Layout made{g.sizes, g.strides};
   int64_t dense = 1;
@@ -206,7 +206,7 @@ class Maker {
     return feeds;
   }
 
-  /// The one member that reads what there is so far, where nobody else sees it.
+  /// The one member that reads the value so far, if there is no other reader.
   std::optional<uint32_t> only_reader() const {
     for (const graph::Def& d : g_.defs(node_)) {
       if (d.value == current_.value) return std::nullopt;

@@ -105,7 +105,7 @@ Windows windows_of(const Image& from, DType compute, int64_t groups) {
   return w;
 }
 
-/// Windows that start `stride` apart; taps lie `dilation` apart.
+/// Windows that start `stride` apart; taps are `dilation` apart.
 void set_forward_axes(Windows& w, const Geometry& g, const std::array<int64_t, kWindowAxes>& outputs,
                       const std::array<int64_t, kWindowAxes>& kernel) {
   for (size_t a = 0; a < kWindowAxes; ++a) {
@@ -140,7 +140,7 @@ WindowProduct<T> product_of(const Image& input, const Image& weight, const Image
   return p;
 }
 
-/// The results of a transposed convolution that lie `stride` apart meet the same taps: along each axis, those
+/// The results of a transposed convolution that are `stride` apart meet the same taps: along each axis, those
 /// that begin at `first` are an ordinary convolution with every few of the taps, in their order.
 struct Phase {
   int64_t outputs, tap, tap_step;
@@ -201,7 +201,7 @@ size_t convolve_transposed(const WindowProduct<T>& all, const Image& weight, con
   return copied;
 }
 
-/// Whether all positions of an image lie evenly with the channels inside, as in channels-last.
+/// Whether all positions of an image are evenly spaced with the channels inside, as in channels-last.
 bool channels_inside(const Image& t) {
   int64_t next = t.strides[2];
   bool even = t.stride1 == t.item && next % t.item == 0 && next >= t.size1 * t.item;
@@ -212,7 +212,7 @@ bool channels_inside(const Image& t) {
   return even && (t.size0 == 1 || t.stride0 == next);
 }
 
-/// Windows of one element whose channels lie inside are a matrix as they stand, and so is the result: one
+/// Windows of one element whose channels are inside are a matrix already, and so is the result: one
 /// product for each group, with the same sums. False if it is no such convolution.
 template <class T>
 bool multiply_positions(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,

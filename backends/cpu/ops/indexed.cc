@@ -74,7 +74,7 @@ int64_t out_of_range(const int64_t* p, int64_t n, int64_t size) noexcept {
   return static_cast<int64_t>(signs);
 }
 
-/// n positions `stride` bytes apart, in range and counted from the front: where they lie, if they lie so,
+/// n positions `stride` bytes apart, in range and counted from the front: in place, if they are so,
 /// else in `buffer`. Null if one is out of range.
 const int64_t* checked_run(const Positions& x, const char* p, int64_t stride, int64_t n, bool wraps,
                            int64_t* buffer) noexcept {
@@ -117,8 +117,8 @@ class Loop {
     kernel_ = indexed_kernel(call.to.tensor.dtype(), call.combine, call.op);
   }
 
-  /// Throws for the first position that is out of range, of the first tensor that has one. Positions of which
-  /// none is negative need no look afterwards.
+  /// Throws for the first position that is out of range, of the first tensor that has one. If none is
+  /// negative, positions need no look afterwards.
   void check() {
     for (Positions& x : indices_) x.plain = check(x);
   }
@@ -276,9 +276,9 @@ class Loop {
     for (const size_t d : kept) rows *= dims_[d].size;
 
     const LoopDim& inner = indexed.empty() ? one : dims_[indexed.back()];
-    // A block stays in one run where runs are long, so that their positions are used where they lie.
+    // A block stays in one run where runs are long, so that their positions are used in place.
     const bool runs = inner.size >= 64;
-    // Elements that are read into a result that nobody sees are checked as they are loaded.
+    // Elements that are read into a result without other readers are checked as they are loaded.
     const bool unchecked = call_.fresh && num_to_ == 0 && indices_.size() == 1 && indices_[0].wide &&
                            indices_[0].size > 0 && row_of.size == 1 && rows == 1 &&
                            inner.stride[kTo] == item_ && inner.positions[0] == sizeof(int64_t);
@@ -435,7 +435,7 @@ class Loop {
 void indexed(const IndexedCall& call) {
   report_kernel(call.op, "indexed");
   Loop loop(call);
-  // A result that nobody else can see is checked block by block, unless it has no elements and hence no
+  // A result without other readers is checked block by block, unless it has no elements and hence no
   // blocks.
   int64_t numel = 1;
   for (const int64_t s : call.sizes) numel *= s;

@@ -28,7 +28,7 @@ void store(char* p, T value) {
   std::memcpy(p, &value, sizeof(T));
 }
 
-/// Elements read at positions become elements one beside the other: four are checked, then loaded, then
+/// Elements read at positions become contiguous elements: four are checked, then loaded, then
 /// stored.
 template <class T, class Place>
 bool copy_to_row(char* to, const char* from, const RowPlaces& places, int64_t n, Place&& place) {

@@ -22,7 +22,7 @@ int64_t count_true(const uint8_t* p, int64_t n) noexcept {
   return count;
 }
 
-/// The elements as bytes 0 and 1, one beside the other: where they lie, if they lie so, else in `copy`.
+/// The elements as bytes 0 and 1, contiguous: in place, if they are so, else in `copy`.
 const uint8_t* as_bytes(const Tensor& t, Tensor& copy, const char* op) {
   const StridedDims dims = dims_of(t);
   if (t.dtype() == DType::Bool && dims.dense(1)) return static_cast<const uint8_t*>(t.data_ptr());

@@ -1,4 +1,4 @@
-// mm, addmm, bmm, mv, dot: tensors to matrix products, operands where they lie.
+// mm, addmm, bmm, mv, dot: tensors to matrix products, operands in place.
 #include <type_traits>
 
 #include "backends/cpu/copy/copy.h"
@@ -65,7 +65,7 @@ const PointwiseInfo& pointwise_of(std::string_view text) {
 void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
               const Scalar& beta);
 
-/// Of complex numbers: four products of their parts, which lie where they are with twice the stride.
+/// Of complex numbers: four products of their parts, in place, with twice the stride.
 void multiply_complex(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
                       const Scalar& beta) {
   const bool plain = !alpha.is_complex() && alpha.to_double() == 1 && beta.to_complex() == 0.0;

@@ -26,7 +26,7 @@ using namespace tenon::random;
 
 constexpr int64_t kGrainBlocks = 4096, kTileBlocks = 256;
 
-/// Word i of a stream's words of 32 bits, which lie two in one of 64.
+/// Word i of a stream's words of 32 bits, two in one of 64.
 uint32_t word32(const uint64_t* words, int64_t i) {
   return static_cast<uint32_t>(words[i / 2] >> (i % 2 * 32));
 }

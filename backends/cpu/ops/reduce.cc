@@ -1,4 +1,4 @@
-// Plain reductions (expr/plain_reduction.h): a tensor's memory is walked as it lies, with loads that convert,
+// Plain reductions (expr/plain_reduction.h): a tensor is walked in memory order, with loads that convert,
 // step over strides and take complex numbers apart, in the tree of backends/cpu/reduce.
 
 #include <algorithm>
@@ -254,7 +254,7 @@ void resolve_products(const OperandWalk& walk, T* products) {
   });
 }
 
-/// Sums of complex numbers whose parts are of type T, which lie along or across dense memory: both parts in
+/// Sums of complex numbers whose parts are of type T, along or across dense memory: both parts in
 /// one walk, to out[2 * i] and out[2 * i + 1]. Returns whether they do.
 template <class T>
 bool sum_dense_pairs(const OperandWalk& walk, T* out) {

@@ -1,5 +1,5 @@
 // cumsum, cumprod: what an operation makes of all elements of a row up to each. A row is a chain; rows that
-// lie side by side go together.
+// are side by side go together.
 #include <complex>
 #include <type_traits>
 

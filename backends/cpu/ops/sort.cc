@@ -14,7 +14,7 @@ namespace {
 
 /// Elements of the rows that one thread sorts at least.
 constexpr int64_t kGrain = 1 << 13;
-/// Rows that lie side by side are read and written together: as many as a line of the cache has elements, but
+/// Rows that are side by side are read and written together: as many as a line of the cache has elements, but
 /// not more than this many elements.
 constexpr int64_t kPanelRows = 16, kPanelElements = 1 << 18;
 
@@ -36,7 +36,7 @@ class Rows {
   int64_t count() const noexcept { return kept_.numel(); }
   int64_t length() const noexcept { return length_; }
   int64_t bytes() const noexcept { return length_ * item_; }
-  /// Whether the elements of a row lie one after the other.
+  /// Whether the elements of a row are contiguous.
   bool dense() const noexcept { return length_ <= 1 || step_ == item_; }
   char* row(int64_t i) const noexcept { return base_ + kept_.offset(i); }
   /// The row after the last one that can be moved together with row `i`.
@@ -45,7 +45,7 @@ class Rows {
                           : std::numeric_limits<int64_t>::max();
   }
 
-  /// Copies rows [i, i + n) to rows beside each other at `to`.
+  /// Copies rows [i, i + n) to contiguous rows at `to`.
   void read(int64_t i, int64_t n, char* to) const {
     const RowKernels& kernels = row_kernels();
     const size_t size = element_size_index(item_);
@@ -57,7 +57,7 @@ class Rows {
     for (; n > 0; --n, ++i, to += bytes())
       kernels.pack[size](to, row(i), step_, static_cast<size_t>(length_));
   }
-  /// Copies rows beside each other at `from` to rows [i, i + n).
+  /// Copies contiguous rows at `from` to rows [i, i + n).
   void write(int64_t i, int64_t n, const char* from) const {
     const RowKernels& kernels = row_kernels();
     const size_t size = element_size_index(item_);

@@ -40,7 +40,7 @@ struct StridedDims {
     }
     return bytes;
   }
-  /// Whether the elements lie one after the other.
+  /// Whether the elements are contiguous.
   bool dense(size_t item) const noexcept {
     return sizes.empty() || (sizes.size() == 1 && strides[0] == static_cast<int64_t>(item));
   }
@@ -62,7 +62,7 @@ inline StridedDims dims_where(const Tensor& t, const Dims& mask, bool which) {
   return d;
 }
 
-/// Elements of a tile: small enough to stay in the L1 cache beside what reads it.
+/// Elements of a tile: small enough to stay in the L1 cache next to what reads it.
 inline constexpr int64_t kStridedTile = 1024;
 
 /// Calls f(const T* tile, int64_t n) on all elements in logical order, converted; straight from memory where

@@ -1,4 +1,4 @@
-// The CPU's functions behind the stubs of tenon/ops/device_stubs.h, which says what each does.
+// The CPU's functions for the stubs of tenon/ops/device_stubs.h, which says what each does.
 // Used by stubs.cc alone.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Sums over axes that end in one place, as in pooling to 1 x 1: they are plain reductions, whose walk reads
-// memory as it lies. Used by window.cc. Knows axes; nothing of windows that overlap.
+// memory in order. Used by window.cc. Knows axes, no windows that overlap.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // Sums, maxima and copies over the taps of axes (tenon/ops/window/axis.h). A tensor is [batch.., axis 0, axis
-// 1, axis 2, inner]: axes are the spatial ones, `inner` is what lies closest in memory where that is no axis:
+// 1, axis 2, inner]: axes are the spatial ones, `inner` is what is closest in memory where that is no axis:
 // channels, or the parts of complex numbers. Work is done by rows of the last axis: outer axes first combine
 // whole rows, element by element, then the last axis combines within the row. Both are loops along memory.
 #include <memory>
@@ -60,14 +60,14 @@ struct Layout {
   BlockStrides block() const {
     return inner == 1 ? BlockStrides{axes[2], 0} : BlockStrides{inner_stride, axes[2]};
   }
-  /// Whether the elements of a row lie one after the other.
+  /// Whether the elements of a row are contiguous.
   bool dense() const {
     const auto item = static_cast<int64_t>(item_size(dtype));
     return (inner == 1 || inner_stride == item) && axes[2] == inner * item;
   }
 };
 
-/// Whether the dimension before the axes lies closest in memory.
+/// Whether the dimension before the axes is closest in memory.
 bool channels_inside(const Tensor& t, size_t num_axes) {
   const size_t ndim = t.sizes().size();
   if (ndim == num_axes || num_axes == 0) return false;
@@ -75,7 +75,7 @@ bool channels_inside(const Tensor& t, size_t num_axes) {
   return t.sizes()[c] > 1 && t.strides()[c] == 1 && t.strides()[ndim - 1] != 1;
 }
 
-/// The outputs in [begin, end) whose tap t lies inside of the input, and the first of those inputs.
+/// The outputs in [begin, end) whose tap t is inside of the input, and the first of those inputs.
 struct TapRange {
   int64_t begin, end, place;
 };
@@ -88,7 +88,7 @@ TapRange tap_range(const Axis& a, int64_t t, int64_t begin, int64_t end) {
   return {begin, std::max(begin, end), begin * a.stride + shift};
 }
 
-/// The taps that lie inside of the input for some output in [begin, end): of windows that are mostly padding,
+/// The taps that are inside of the input for some output in [begin, end): of windows that are mostly padding,
 /// few.
 std::pair<int64_t, int64_t> taps_inside(const Axis& a, int64_t begin, int64_t end) {
   const int64_t before = a.pad - (end - 1) * a.stride, room = a.inputs - 1 + a.pad - begin * a.stride;
@@ -281,7 +281,7 @@ class WindowSum {
                    [&](int64_t i0, bool is_first) { return load(b, i0, i1, c, is_first ? first : next); });
   }
 
-  /// The sum over the taps of axis 1 where axis 0 has one and rows are read where they lie.
+  /// The sum over the taps of axis 1 where axis 0 has one and rows are read in place.
   const T* plane(T* sum, int64_t b, int64_t o0, int64_t o1, const Chunk& c, size_t n) {
     int64_t i0 = -1;
     axes_[0].for_each_tap(o0, [&](int64_t place, double) { i0 = place; });
@@ -437,7 +437,7 @@ class WindowSum {
   const std::vector<T> weights_, divisors_, input_divisors_;
   const int64_t inner_;
   bool divides_inputs_, divides_;
-  bool stays_;      // rows are read where they lie in memory
+  bool stays_;      // rows are read in place
   bool one_plane_;  // axis 0 adds nothing up
 };
 
@@ -703,7 +703,7 @@ void axes_copy(const Tensor& self, std::span<const Axis> axes, const Scalar& oth
   const ConvertFn copy = convert_fn(self.dtype(), self.dtype());
   int64_t covered = 0;
   for (const Run& r : runs) covered += r.count;
-  // One element that stands for all that are read from nowhere.
+  // One element for all that are read from nowhere.
   Tensor number = make_empty({}, out.dtype());
   ops::fill_elements(number, otherwise, "axes_copy");
   const auto* value = static_cast<const char*>(number.data_ptr());

@@ -225,7 +225,7 @@ class ProgramBuilder {
   static constexpr uint32_t kInputTag = 1u << 30, kOutputTag = 1u << 31;
 
   // Each instruction is a call, so that longer tiles are faster, as long as those that it takes turns with
-  // stay in the cache beside what is read and written.
+  // stay in the cache next to what is read and written.
   static size_t tile_for(size_t bytes_of_an_element) {
     constexpr size_t kBytes = size_t{16} << 10, kLeast = 256, kMost = 1024;
     const size_t fit = kBytes / std::max<size_t>(bytes_of_an_element, 1);

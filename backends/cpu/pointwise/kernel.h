@@ -11,7 +11,7 @@
 namespace tenon::cpu {
 
 /// `ptrs`: outputs, then inputs, each `n` contiguous elements of their slot's dtype. `numbers`: 8 bytes each,
-/// of which a number of a 4-byte type takes the first 4. `repeated`: bit i is set where pointer i is that of
+/// and a number of a 4-byte type takes the first 4. `repeated`: bit i is set where pointer i is that of
 /// one of several inputs that is one element, HostKernel::kRepeatedBytes full of it. Safe in place (an output
 /// that is exactly an input). Never throws, never allocates.
 using PointwiseFn = HostKernel::Function;

@@ -1,4 +1,4 @@
-// What printed kernels call beside Highway: operations that Highway lacks, or that its targets do
+// What printed kernels call besides Highway: operations that Highway lacks, or that its targets do
 // differently. Included by printed files on every pass of foreach_target. Every function gives the same bits
 // on every target.
 #if defined(TENON_SIMD_OPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -70,7 +70,7 @@ HWY_NOINLINE hn::Vec<DD> add_round_to_odd(DD dd, hn::Vec<DD> p, hn::Vec<DD> c) {
   return hn::IfThenElse(hn::And(inexact, even), moved, sum);
 }
 
-// a * b is exact in double, and so is nearly always the double rounding of a * b + c; not where the sum lies
+// a * b is exact in double, and so is nearly always the double rounding of a * b + c; not where the sum is
 // halfway between two floats or is denormal as a float.
 template <class DH>
 HWY_INLINE hn::Vec<DH> fused_mul_add_half(DH dh, hn::Vec<DH> a, hn::Vec<DH> b, hn::Vec<DH> c) {
@@ -264,7 +264,7 @@ HWY_INLINE hn::Vec<D> load_first(D d, hn::Mask<D> first, const hn::TFromD<D>* fr
 static_assert(2 * HWY_MAX_BYTES <= HostKernel::kRepeatedBytes);
 
 /// Runs the last `n - begin` elements of a kernel, fewer than a vector, through a padded copy. So each
-/// element sees the same instructions wherever it stands. Elements have kParts of type T each.
+/// element sees the same instructions wherever it is. Elements have kParts of type T each.
 template <class D, class T, size_t kOutputs, size_t kPointers, size_t kParts = 1>
 HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, size_t n,
                            const void* numbers) {

@@ -13,7 +13,7 @@
 namespace tenon::cpu {
 
 /// Sum and Prod wrap for integers. Max and Min do not depend on the order of elements: NaN if any is one, and
-/// 0 is larger than -0. Of `uint8_t`, which stands for bool, there are Max (any) and Min (all) only.
+/// 0 is larger than -0. Of `uint8_t`, used for bool, there are Max (any) and Min (all) only.
 enum class ReduceOp : uint8_t { Sum, Prod, Max, Min };
 
 /// Elements that are converted as they are loaded, without a copy; the bits are those of converting first.

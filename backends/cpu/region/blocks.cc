@@ -17,7 +17,7 @@ bool has_rows(const Dims& sizes, const Dims& loop) {
 
 namespace {
 
-/// The tensors among an anchor's arguments, of which absent ones have no geometry.
+/// The tensors among an anchor's arguments; absent ones have no geometry.
 std::vector<const graph::Geometry*> operands(const graph::Graph& g, const graph::Node& anchor) {
   std::vector<const graph::Geometry*> all;
   for (const graph::Use& u : g.uses(anchor)) {

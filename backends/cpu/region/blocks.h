@@ -10,7 +10,7 @@
 
 namespace tenon::cpu {
 
-/// Bytes that stay in the second-level cache beside what is read.
+/// Bytes that stay in the second-level cache next to what is read.
 inline constexpr int64_t kHotBytes = int64_t{1} << 19;
 
 struct Blocks {
@@ -28,7 +28,7 @@ struct AnchorShape {
 
   int64_t m = 1, n = 1, k = 1;
   int64_t batch = 1;
-  int64_t packed = 0;     ///< Elements of the operand that each block packs anew.
+  int64_t packed = 0;     ///< Elements of the operand that each block packs again.
   bool is_whole = false;  ///< Blocks of rows are not for it.
 };
 

@@ -118,7 +118,7 @@ std::string composed_refusal(const graph::Graph& g, const graph::Node& node) {
   const graph::Node& anchor = anchor_of(region);
   const std::string name = anchor.op.full_name();
   if (!Dispatcher::singleton().runs_builtin_code(anchor.op))
-    return name + " has a kernel of somebody else's, which may not be called for some rows at a time";
+    return name + " has a kernel of a user's, which may not be called for some rows at a time";
   if (!MemberCall::takes_numbers_one_by_one(g, anchor)) return name + " takes a list of numbers";
   return {};
 }

@@ -16,7 +16,7 @@ int64_t bytes_of(const graph::Geometry& geometry) {
   return geometry.numel() * static_cast<int64_t>(item_size(geometry.dtype));
 }
 
-/// One pass over a tensor of which `together` bytes are used at a time.
+/// One pass over a tensor, `together` bytes at a time.
 double pass(int64_t bytes, int64_t together) {
   return static_cast<double>(bytes) * (together <= kHotBytes ? kHotByte : kColdByte);
 }
@@ -33,7 +33,7 @@ double passes(const graph::Graph& g, const graph::Node& node) {
   return ns;
 }
 
-/// What is made on the way and seen by nobody else.
+/// Temporaries.
 struct Inner {
   int64_t rows = 0;   ///< Bytes that go by rows: operands, and the result.
   int64_t whole = 0;  ///< Of operands that are made once.

@@ -22,7 +22,7 @@ std::string jit_refusal(const graph::Graph& g, const graph::Node& node) {
     std::string why = cpu::jit_refusal(e, cpu::cpu_target());
     return why.empty() ? cpu::jit_loss(e, cpu::cpu_target()) : why;
   }
-  // Rows are computed in passes over their elements, each of which is code of its own.
+  // Rows are computed in passes over their elements, each with code of its own.
   for (const expr::RowPass& pass : expr::cut_passes(e, expr::RowForm::Along, expr::Keep::Dear).passes) {
     if (!pass.elements.flat) continue;
     if (std::string why = cpu::jit_refusal(*pass.elements.flat, cpu::cpu_target()); !why.empty()) return why;

@@ -14,7 +14,7 @@ class MemberCall {
   MemberCall(const graph::Graph& g, const graph::Node& call) : op_(call.op), arguments_(g, call) {}
   static bool takes_numbers_one_by_one(const graph::Graph& g, const graph::Node& call);
 
-  /// The operator's one result for these tensors, of which those that are absent in the call are left out.
+  /// The operator's one result for these tensors, without those that are absent in the call.
   Tensor operator()(std::span<const Tensor> tensors, std::span<const Scalar> numbers) const;
 
  private:

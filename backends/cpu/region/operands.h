@@ -1,4 +1,4 @@
-// AnchorOperands: the tensor operands of a region's anchor, of which a prologue may make some. Used by the
+// AnchorOperands: the tensor operands of a region's anchor; a prologue may make some. Used by the
 // engines of regions around anchors.
 #pragma once
 

@@ -28,7 +28,7 @@ class Accumulator {
 };
 
 /// The reducer of a kind over elements of a compute type. Any and All take int32 1 and 0 and give the same.
-/// Either up to `rows` rows of one lane, which lie in order, or one row of `lanes`; all give the bits of
+/// Either up to `rows` rows of one lane, in order, or one row of `lanes`; all give the bits of
 /// reduce.h.
 std::unique_ptr<Accumulator> make_accumulator(expr::ReduceKind kind, expr::Type type, size_t lanes,
                                               size_t rows);

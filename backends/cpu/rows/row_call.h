@@ -1,5 +1,5 @@
 // RowCall: what all threads of one row call read: its loop, and how much of it goes at a time.
-// Used by run_rows.cc and row_worker.h. Knows nothing of passes and kernels.
+// Used by run_rows.cc and row_worker.h. Independent of passes and kernels.
 #pragma once
 
 #include <vector>
@@ -31,7 +31,7 @@ struct RowCall {
   int64_t item(size_t i) const { return static_cast<int64_t>(item_size(held[i])); }
   bool across() const { return form == expr::RowForm::Across; }
 
-  /// Whether elements that are read or written where they lie are aligned at these addresses, by operand.
+  /// Whether elements that are read or written in place are aligned at these addresses, by operand.
   bool is_aligned(char* const* data) const {
     for (size_t i = 0; i < operands(); ++i) {
       if (direct[i] && reinterpret_cast<uintptr_t>(data[i]) % static_cast<uintptr_t>(item(i)) != 0)
@@ -56,8 +56,8 @@ struct RowCall {
   int64_t group = 1;            ///< Rows at a time, along.
   bool whole = true;            ///< A row's packed operands stay in memory from pass to pass.
   SmallVector<DType, 8> held;   ///< By operand: what its slot is.
-  SmallVector<bool, 8> direct;  ///< Its elements are read or written where they lie.
-  /// A direct output that goes past the caches, unless it lies where an input does; empty where none does.
+  SmallVector<bool, 8> direct;  ///< Its elements are read or written in place.
+  /// A direct output that goes past the caches, unless it shares memory with an input; empty where none does.
   SmallVector<bool, 8> streamed;
   SmallVector<bool, 8> broken;  ///< In runs of the innermost dimension.
   /// In such runs it is one element, which is not spread over memory: the weights of a norm over groups.

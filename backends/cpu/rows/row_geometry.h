@@ -1,6 +1,6 @@
-// The loop of a row call: which dimensions rows differ in and which they lie along, merged where all operands
-// agree, and how a stretch of an operand's elements is brought to and from dense memory.
-// Used by run_rows.cc. Knows sizes, byte strides and dtypes; nothing of expressions.
+// The loop of a row call: which dimensions rows differ in and which they extend along, merged where all
+// operands agree, and how a stretch of an operand's elements is brought to and from dense memory. Used by
+// run_rows.cc. Knows sizes, byte strides and dtypes; nothing of expressions.
 #pragma once
 
 #include "tenon/iter/host.h"
@@ -36,13 +36,13 @@ class RowDims {
     return n;
   }
   int64_t offset(size_t operand, int64_t i) const noexcept {
-    // No division where there is one dimension: a short row has little to hide it behind.
+    // No division where there is one dimension: a short row has little to hide it in.
     int64_t bytes = 0;
     size_t d = sizes.size();
     for (; d > 1; i /= sizes[d]) --d, bytes += i % sizes[d] * stride(operand, d);
     return d == 0 ? bytes : bytes + i * stride(operand, 0);
   }
-  /// Whether the operand's elements, of `item` bytes, lie one after the other.
+  /// Whether the operand's elements, of `item` bytes, are contiguous.
   bool dense(size_t operand, int64_t item) const noexcept {
     for (size_t d = sizes.size(); d-- > 0; item *= sizes[d]) {
       if (stride(operand, d) != item) return false;
@@ -64,7 +64,7 @@ struct RowGeometry {
 
   RowDims kept;   ///< What rows differ in.
   RowDims along;  ///< In logical order: the row.
-  /// Takes dimension `d` of those kept away: what lies side by side in a panel.
+  /// Takes dimension `d` of those kept away: what is side by side in a panel.
   void split_lanes(size_t d);
   int64_t lanes = 1;
   Dims lane_strides;  ///< By operand.

@@ -1,4 +1,4 @@
-// RowScratch: the memory that one thread needs for a row call, which lies in one block: where the caller has
+// RowScratch: the memory that one thread needs for a row call, in one block: where the caller has
 // room if the call is small, so that a softmax of ten numbers asks for no memory.
 // Used by row_worker.cc. Knows sizes; nothing of what is computed.
 #pragma once

@@ -62,7 +62,7 @@ class RowWorker {
     }
   }
 
-  // Whether some result lies where an operand does.
+  // Whether some result shares memory with an operand.
   bool writes_inputs() const {
     char* const* const outputs = at_.data + c_.e.num_inputs;
     return std::any_of(at_.data, outputs, [&](const char* input) {
@@ -99,7 +99,7 @@ class RowWorker {
     }
   }
 
-  // A panel of short rows is a block of memory, of which every line is missed at once: the next one is asked
+  // A panel of short rows is a block of memory whose every line is missed at once: the next one is asked
   // for while this one is worked on.
   void fetch_next() const {
     for (size_t i = 0; i < c_.operands() && c_.across(); ++i) {
@@ -205,7 +205,7 @@ class RowWorker {
     }
   }
 
-  // Where a pass may go on to without a break: not over the end of a run that is read where it lies.
+  // Where a pass may go on to without a break: not over the end of a run that is read in place.
   int64_t limit(bool breaks, int64_t begin, int64_t n) const {
     const int64_t run = c_.geometry.along.inner();
     return breaks ? std::min(n, run - begin % run) : n;
@@ -243,7 +243,7 @@ class RowWorker {
         feed_piece(p, begin, n);
       }
     }
-    // What lies there already is reduced as it lies.
+    // What is in memory already is reduced there.
     for (size_t r = 0; r < pass.reducers.size(); ++r) {
       if (pass.reducers[r].from.kind != Kind::Reducer && !fed_by_piece(pass.reducers[r])) feed_whole(p, r);
       store_result(accumulator(p, r), pass.reducers[r].value);
@@ -277,7 +277,7 @@ class RowWorker {
     }
   }
 
-  // A chunk of every row, of which nothing but sums is kept.
+  // A chunk of every row; only sums are kept.
   void sum_piece(size_t p, int64_t begin, int64_t n) {
     const expr::RowStep& step = cut_.passes[p].elements;
     const size_t outs = step.outputs.size();

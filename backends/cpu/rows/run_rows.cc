@@ -41,7 +41,7 @@ class PreparedRows final : public HostRows {
   }
 
  private:
-  // The call was made for elements that lie where their dtype wants them.
+  // The call was made for aligned elements.
   void run_unaligned(const RowAddresses& at) const {
     SmallVector<RowsOperand, 8> operands;
     for (size_t i = 0; i < call_.operands(); ++i) {

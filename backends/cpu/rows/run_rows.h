@@ -6,7 +6,7 @@
 
 namespace tenon::cpu {
 
-/// Computes the outputs of one call. Rows go one at a time where their elements lie side by side, and
+/// Computes the outputs of one call. Rows go one at a time where their elements are side by side, and
 /// otherwise in panels of neighbouring rows: the same bits, as every sum follows the tree of reduce.h, and as
 /// no result depends on what is kept, what is computed again, and how rows are split over threads.
 void run_rows(const RowsLaunch& launch);

@@ -12,7 +12,7 @@ namespace tenon::cpu {
 /// What sorting rows of one length and dtype needs, kept from row to row. For one thread.
 class RowSorter {
  public:
-  /// Rows of `length` elements, of which the first `count` in order are asked for. Elements that come last
+  /// Rows of `length` elements; the first `count` in order are asked for. Elements that come last
   /// otherwise come first if `descending`; equal ones keep their order. Bool and all integer and
   /// floating-point dtypes that kernels compute with.
   RowSorter(DType dtype, int64_t length, int64_t count, bool descending);

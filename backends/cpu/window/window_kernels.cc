@@ -71,7 +71,7 @@ void add_strided(T* out, const T* x, int64_t step, size_t n) {
   if (step == 1) return add(out, out, x, n);
   size_t i = 0;
   if (step == 2) {
-    // Nothing is read behind the last element.
+    // Nothing is read after the last element.
     const auto pairs = [&](auto d) HWY_ATTR {
       for (; i + hn::Lanes(d) < n; i += hn::Lanes(d)) {
         hn::Vec<decltype(d)> even, odd;
@@ -266,7 +266,7 @@ void combine(T* values, Place* places, const T* x, const Place* x_places, Place 
   }
   size_t i = 0;
   if (step == 2) {
-    // Nothing is read behind the last element.
+    // Nothing is read after the last element.
     const auto pairs = [&](auto d) HWY_ATTR {
       const hn::Rebind<Place, decltype(d)> di;
       for (; i + hn::Lanes(d) < n; i += hn::Lanes(d)) {

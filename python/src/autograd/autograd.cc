@@ -1,4 +1,4 @@
-// Autograd from Python: Tensor.grad, backward, hooks; the functions behind tenon.autograd and the grad modes.
+// Autograd from Python: Tensor.grad, backward, hooks; the functions of tenon.autograd and the grad modes.
 #include "tenon/autograd/autograd.h"
 
 #include "python/src/autograd/function_object.h"
@@ -125,7 +125,7 @@ PyObject* retain_grad(PyObject* o, PyObject*) {
   });
 }
 
-/// Zero or more tensors: None, one, or a sequence in which None stands for an undefined one.
+/// Zero or more tensors: None, one, or a sequence in which None is an undefined one.
 std::vector<Tensor> tensors_from(const char* function, const char* argument, PyObject* o) {
   std::vector<Tensor> out;
   if (!given(o)) return out;

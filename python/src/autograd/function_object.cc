@@ -34,7 +34,7 @@ struct FunctionObject {
 };
 FunctionObject& ctx_of(PyObject* o) noexcept { return *reinterpret_cast<FunctionObject*>(o); }
 
-/// The node of one recorded call. Whoever touches `ctx_` holds the interpreter lock.
+/// The node of one recorded call. The interpreter lock guards `ctx_`.
 class FunctionNode final : public Node {
  public:
   FunctionNode(PyObject* ctx, std::string name) : ctx_(Py_NewRef(ctx)), name_(std::move(name)) {}

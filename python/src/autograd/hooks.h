@@ -37,7 +37,7 @@ PyObject* register_leaf_hook(PyObject* tensor, PyObject* function);
 PyObject* register_prehook(Node& node, PyObject* function);
 PyObject* register_posthook(Node& node, PyObject* function);
 
-/// Adds RemovableHandle, and the functions behind tenon.autograd.graph and anomaly mode.
+/// Adds RemovableHandle, and the functions of tenon.autograd.graph and anomaly mode.
 bool add_hooks(PyObject* module);
 
 }  // namespace tenon::python

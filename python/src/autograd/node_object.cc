@@ -96,7 +96,7 @@ struct ListSaved final : autograd::SavedVisitor {
   PyObject* names;
 };
 
-/// `_saved_other`, ... beside the ordinary attributes.
+/// `_saved_other`, ... besides the ordinary attributes.
 PyObject* get_attribute(PyObject* o, PyObject* attribute) {
   constexpr std::string_view kPrefix = "_saved_";
   const char* text = PyUnicode_AsUTF8(attribute);

@@ -31,7 +31,7 @@ bool is_named(PyObject* keyword, const char* name) noexcept {
 
 namespace {
 
-/// Spreads the tuple of `out=(a, b)` over the parameters of an operator with several, of which one may have
+/// Spreads the tuple of `out=(a, b)` over the parameters of an operator with several; one may have
 /// the name `out` itself.
 bool bind_outs(const Overload& o, PyObject* value, PyObject** slots) noexcept {
   if (PyTuple_GET_SIZE(value) != o.num_out) return false;

@@ -71,7 +71,7 @@ PyObject* results_of(const Overload& overload, Stack& stack) {
   return overload.result_names ? named_tuple(overload, tuple.release()) : tuple.release();
 }
 
-/// Throws Error{Type} unless the options that a factory is given beside `out` are those of `out`. Which
+/// Throws Error{Type} unless the options that a factory is given besides `out` are those of `out`. Which
 /// parameter's value is no such option, or -1.
 int check_options(const Overload& overload, const schema::FunctionSchema& schema, PyObject* const* slots) {
   int i = static_cast<int>(schema.arguments.size());

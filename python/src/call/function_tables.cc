@@ -108,7 +108,7 @@ struct DefaultOf {
   }
 };
 
-/// What a factory with `out` takes beside its schema's arguments; call_cells.cc compares them with `out`.
+/// What a factory with `out` takes besides its schema's arguments; call_cells.cc compares them with `out`.
 constexpr Param kOptions[] = {{"dtype", "dtype | None", Default::none(), true},
                               {"layout", "layout | None", Default::none(), true},
                               {"device", "device | None", Default::none(), true},

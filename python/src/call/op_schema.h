@@ -1,6 +1,6 @@
 // OpSchema: an operator's schema as Python calls it: interned names, ready-made defaults, a check for each
-// argument and each result. Used by operator objects (op_overload.cc) and by kernels written in Python. Knows
-// nothing of kernels or keys.
+// argument and each result. Used by operator objects (op_overload.cc) and by kernels written in Python.
+// Independent of kernels and keys.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@ struct OpArgument {
   bool list = false;
   bool optional = false;
   bool writes = false;
-  /// A short list of numbers that a call was given. The next call gets it again, if nobody has kept or
+  /// A short list of numbers that a call was given. The next call gets it again, if no one has kept or
   /// changed it and its numbers are the same objects.
   mutable PyObject* recent = nullptr;
 };

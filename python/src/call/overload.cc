@@ -135,7 +135,7 @@ PyObject* try_overloads(const Function& f, Arguments& a) {
     *misfit++ = a.failed;
   }
   const bool numbers = f.numbers_as_tensors == NumbersAsTensors::All ||
-                       (f.numbers_as_tensors == NumbersAsTensors::Beside && has_tensor(a));
+                       (f.numbers_as_tensors == NumbersAsTensors::Mixed && has_tensor(a));
   if (numbers) {
     a.numbers_as_tensors = true;
     for (const Overload& o : f.overloads) {

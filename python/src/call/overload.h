@@ -1,5 +1,5 @@
 // Overload and Function: operators as Python calls them, made from constant data that opgen prints. Used by
-// the tables, and by the code that resolves overloads and makes calls. Knows nothing of C++ signatures.
+// the tables, and by the code that resolves overloads and makes calls. Independent of C++ signatures.
 #pragma once
 
 #include <span>
@@ -39,7 +39,7 @@ struct Param {
   Default fallback = {};
   bool optional = false;   ///< Takes None.
   bool is_out = false;     ///< Reached by the keyword `out`.
-  int32_t list_size = -1;  ///< N of int[N]: one int stands for N of them.
+  int32_t list_size = -1;  ///< N of int[N]: one int is N of them.
 };
 
 struct Overload;
@@ -78,7 +78,7 @@ struct Overload {
 
 /// Whether a call that no overload fits is tried again with numbers for tensors: not, if another argument is
 /// a tensor, as in bitwise_and(1, x), or always, as in add(1, 2). opgen's python_names.cc decides.
-enum class NumbersAsTensors : uint8_t { None, Beside, All };
+enum class NumbersAsTensors : uint8_t { None, Mixed, All };
 
 /// All overloads of a name, in the order in which they are tried. They are made at the first call.
 struct Function {

@@ -12,7 +12,7 @@
 
 namespace tenon::python {
 
-/// Stands for "the remaining positional arguments are the list".
+/// Says "the remaining positional arguments are the list".
 extern PyObject* const kRest;
 
 /// One argument to be parsed: its object (null if left out), its parameter, and all arguments of the call.
@@ -102,7 +102,7 @@ requires(tenon::detail::kBorrowedBase<A>.found || tenon::detail::kOwnedBase<A>.f
 
   static bool parse(const Given& g, Storage& s) {
     if constexpr (schema::base_type_info(kBase).has_undefined) {
-      // An undefined value stands for None.
+      // None is an undefined value.
       if (g.missing() || g.object == Py_None) return g.none() || g.param.optional;
     }
     return g.missing() ? Value::missing(g.param.fallback, s) : Value::parse(g.object, s);

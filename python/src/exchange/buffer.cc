@@ -1,4 +1,4 @@
-// Tensor's side of Python's buffer protocol: memoryview(t), and whoever reads memory through one.
+// Tensor's side of Python's buffer protocol: memoryview(t), and readers of memory through one.
 #include <fmt/format.h>
 
 #include <memory>
@@ -80,10 +80,10 @@ void fill(PyObject* o, Py_buffer* view, int flags) {
   const auto asks = [flags](int flag) { return (flags & flag) == flag; };
   if ((asks(PyBUF_C_CONTIGUOUS) || !asks(PyBUF_STRIDES)) && !contiguous && !asks(PyBUF_F_CONTIGUOUS) &&
       !asks(PyBUF_ANY_CONTIGUOUS))
-    refuse("the elements do not lie one after another; use .contiguous()");
-  if (asks(PyBUF_F_CONTIGUOUS) && !fortran) refuse("the elements do not lie in Fortran's order");
+    refuse("the elements are not contiguous; use .contiguous()");
+  if (asks(PyBUF_F_CONTIGUOUS) && !fortran) refuse("the elements are not in Fortran's order");
   if (asks(PyBUF_ANY_CONTIGUOUS) && !contiguous && !fortran)
-    refuse("the elements do not lie one after another; use .contiguous()");
+    refuse("the elements are not contiguous; use .contiguous()");
   const bool overlaps = overlaps_itself(t.sizes(), t.strides()),
              read_only = t.storage()->read_only() || overlaps;
   if (asks(PyBUF_WRITABLE) && read_only)

@@ -58,7 +58,7 @@ PyObject* deep_copy(PyObject* o, PyObject* memo) {
     if (PyObject* known = PyDict_GetItemWithError(memo, key.get())) return Py_NewRef(known);
     if (PyErr_Occurred()) throw PythonError();
     // As in PyTorch, tensors that share memory share it in the copy, and gradients come along; a Parameter
-    // stands alone.
+    // is apart.
     const bool alone = PyObject_HasAttrString(o, "_copies_alone");
     Ref copy(checked(wrap_as(Py_TYPE(o), copy_of(tensor_of(o), memo, alone))));
     if (PyDict_SetItem(memo, key.get(), copy.get()) < 0) throw PythonError();

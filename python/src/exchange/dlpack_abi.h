@@ -1,5 +1,5 @@
 // The C structures of DLPack 1.x, as its specification lays them out
-// (https://dmlc.github.io/dlpack/latest/c_api.html). Used by dlpack.cc. Knows nothing of Tenon.
+// (https://dmlc.github.io/dlpack/latest/c_api.html). Used by dlpack.cc. Independent of Tenon.
 #pragma once
 
 #include <cstdint>

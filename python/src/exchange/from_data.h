@@ -19,7 +19,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype = {});
 /// that are no multiple of the element's size.
 Tensor tensor_from_buffer(PyObject* object, const char* function);
 
-/// The bytes of a buffer whose elements lie one after another, as a uint8 vector over its memory.
+/// The bytes of a contiguous buffer, as a uint8 vector over its memory.
 Tensor bytes_of_buffer(PyObject* object);
 
 /// Reads one element as a Python object, and writes one.

@@ -62,12 +62,12 @@ void wait_for_askers(PyObject*) {
   if (is_finalizing()) wait_for_none(g_asking);
 }
 
-/// Runs when the interpreter is gone: whoever still computes cannot start anything else, and ends soon.
+/// Runs when the interpreter is gone: threads that still compute cannot start anything else, and end soon.
 void wait_for_kernels() { wait_for_none(g_computing); }
 
 // Python notes a signal in its C handler and runs the handler in Python when the main thread next runs
 // Python's code, which it does not before a kernel has ended. So while this thread computes without the lock,
-// a handler of ours stands before Python's: it asks the kernel to stop between two steps, where Python is
+// a handler of ours comes before Python's: it asks the kernel to stop between two steps, where Python is
 // asked what to do.
 
 struct sigaction g_pythons_action;
@@ -83,7 +83,7 @@ bool g_knows_main_thread = false;
 
 bool is_main_thread() noexcept { return g_knows_main_thread && pthread_equal(pthread_self(), g_main_thread); }
 
-/// Puts our handler before the one that is there: Python's, which signal.signal sets anew. A program without
+/// Puts our handler before the one that is there: Python's, which signal.signal sets again. A program without
 /// one ends or goes on as the system has it.
 void watch_interrupts() noexcept {
   struct sigaction now;

@@ -1,6 +1,6 @@
 // HoldGil and ReleaseGil take and release the interpreter lock for a scope. Threads take the lock here only:
 // a thread gets it or, once the interpreter has begun to shut down, stops for good. Used by every file of the
-// extension module. Knows nothing of tensors.
+// extension module. Independent of tensors.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -1,5 +1,5 @@
 // Ref: an owning Python reference.
-// Used by every file of the extension module. Knows nothing of tensors.
+// Used by every file of the extension module. Independent of tensors.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace tenon::python {
 
-/// An owned reference; null stands for "no object" or "an exception is set".
+/// An owned reference; null means "no object" or "an exception is set".
 class Ref {
  public:
   Ref() = default;

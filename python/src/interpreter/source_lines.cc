@@ -25,7 +25,7 @@ namespace {
 struct Code {
   PyCodeObject* alive = nullptr;
   uint32_t generation = 0;
-  std::string epitaph;  // what is told of code that is gone
+  std::string epitaph;  // what is reported of code that is gone
 };
 std::vector<Code>& table() {
   static auto& codes = *new std::vector<Code>;

@@ -7,7 +7,7 @@
 namespace tenon::python {
 namespace {
 
-/// An operator of Python by the method, and the function for a number on the left, that it stands for.
+/// An operator of Python by the method, and the function for a number on the left, that it calls.
 struct Binary {
   const char* method;
   /// Called with both operands swapped back, as a method of the right operand; null: the function in written

@@ -241,7 +241,7 @@ PyGetSetDef g_attributes[] = {
     {"is_sparse", &get<kNever>, nullptr, "Whether zeros are left out: no.", nullptr},
     {"is_sparse_csr", &get<kNever>, nullptr, "Whether zeros are left out, row by row: no.", nullptr},
     {"is_quantized", &get<kNever>, nullptr, "Whether elements are integers with a scale: no.", nullptr},
-    {"is_mkldnn", &get<kNever>, nullptr, "Whether the elements lie as oneDNN has them: no.", nullptr},
+    {"is_mkldnn", &get<kNever>, nullptr, "Whether the elements are in a layout of oneDNN: no.", nullptr},
     {"is_nested", &get<kNever>, nullptr, "Whether rows have lengths of their own: no.", nullptr},
     {"_version", &get<kVersion>, nullptr, "Counts in-place writes to the storage.", nullptr},
 };
@@ -252,7 +252,7 @@ PyMethodDef g_methods[] = {
                 "The strides in elements, or one of them."),
     fast_method("is_contiguous", &is_contiguous,
                 "is_contiguous($self, *, memory_format=None)\n--\n\n"
-                "Whether the elements lie one after another."),
+                "Whether the elements are in order, without gaps."),
     {"strides", &call_plain<kStrides>, METH_NOARGS,
      "strides($self)\n--\n\n"
      "The strides in elements."},
@@ -288,10 +288,10 @@ PyMethodDef g_methods[] = {
      "Whether the dtype holds negative values."},
     {"storage", &storage, METH_NOARGS,
      "storage($self)\n--\n\n"
-     "The bytes behind the tensor, which views share."},
+     "The bytes of the tensor, which views share."},
     {"untyped_storage", &storage, METH_NOARGS,
      "untyped_storage($self)\n--\n\n"
-     "The bytes behind the tensor, which views share."},
+     "The bytes of the tensor, which views share."},
     {"__format__", &format, METH_O, nullptr},
 };
 

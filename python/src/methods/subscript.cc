@@ -135,7 +135,7 @@ class Selection {
     add_tensor(t);
   }
 
-  /// A mask stands for the positions of its true elements, in as many dimensions as it has.
+  /// A mask becomes the positions of its true elements, in as many dimensions as it has.
   void mask(const Tensor& t) {
     if (t.dim() == 0) return all_or_nothing(t.item<bool>());
     for (int64_t d = 0; d < t.dim(); ++d) {

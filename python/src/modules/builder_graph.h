@@ -14,7 +14,7 @@ PyObject* wrap_graph(std::shared_ptr<builder::Graph> graph);
 /// Throws PythonError, with TypeError set, for any other object.
 builder::Graph& graph_of(PyObject* capsule);
 
-/// Bytes that a plan moves from which on other threads of Python run beside it.
+/// Bytes that a plan moves from which on other threads of Python run meanwhile.
 inline constexpr int64_t kLongPlanBytes = int64_t{256} << 10;
 
 }  // namespace tenon::python

@@ -159,7 +159,7 @@ PyObject* set_sink(PyObject*, PyObject* function) {
 
 PyMethodDef g_dispatch_functions[] = {
     {"key_set", &key_set, METH_O, "The keys that a tensor brings to a call, in rising priority."},
-    {"operators", &operators, METH_NOARGS, "Full names of all operators that somebody declared."},
+    {"operators", &operators, METH_NOARGS, "Full names of all declared operators."},
     {"all_operators", &all_operators, METH_NOARGS,
      "The same and derivatives that were made from them at their first use (aten::silu_backward.self)."},
     {"schema", &schema_text, METH_O, "The schema of an operator."},

@@ -79,11 +79,11 @@ Ref segment_of(const record::PlannedSegment& planned) {
     const Ref knobs(checked(PyDict_New())), trials(checked(PyList_New(0)));
     for (const auto& [name, value] : fusion.knobs) put(knobs, name.c_str(), PyLong_FromLongLong(value));
     for (const graph::Trial& trial : fusion.trials) {
-      const Ref told(checked(PyDict_New()));
-      set(told, "name", trial.name);
-      put(told, "microseconds", PyFloat_FromDouble(trial.ns / 1000));
-      set(told, "reason", trial.reason);
-      append(trials, Py_NewRef(told.get()));
+      const Ref entry(checked(PyDict_New()));
+      set(entry, "name", trial.name);
+      put(entry, "microseconds", PyFloat_FromDouble(trial.ns / 1000));
+      set(entry, "reason", trial.reason);
+      append(trials, Py_NewRef(entry.get()));
     }
     put(region, "knobs", Py_NewRef(knobs.get()));
     put(region, "timed", Py_NewRef(trials.get()));

@@ -211,7 +211,7 @@ std::optional<OperatorHandle> find_op(const char* function, PyObject* name) {
                                          dot == std::string::npos ? "" : full.substr(dot + 1));
 }
 
-/// _op_schema("ns::name.overload"); None where nobody declared it.
+/// _op_schema("ns::name.overload"); None where it is not declared.
 PyObject* op_schema(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {
     const auto op = find_op("_op_schema", name);

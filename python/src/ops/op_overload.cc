@@ -37,7 +37,7 @@ PyTypeObject* g_packet_type = nullptr;
 OverloadObject& overload_of(PyObject* o) noexcept { return *reinterpret_cast<OverloadObject*>(o); }
 PacketObject& packet_of(PyObject* o) noexcept { return *reinterpret_cast<PacketObject*>(o); }
 
-/// The schema as it is now: an operator may have been removed and declared anew.
+/// The schema as it is now: an operator may have been removed and declared again.
 const OpSchema& renewed(OverloadObject& self) {
   return *(self.schema = &OpSchema::of(OperatorHandle(*self.entry).schema()));
 }

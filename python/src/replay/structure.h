@@ -1,5 +1,5 @@
 // Structure: how the arguments or the results of a program are nested, with tensors at the leaves. Used by
-// replays, which match arguments and make results. Knows nothing of what the tensors are like.
+// replays, which match arguments and make results. Independent of the tensors' headers.
 #pragma once
 
 #include <span>

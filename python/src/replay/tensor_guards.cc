@@ -16,7 +16,7 @@
 namespace tenon::python::replay {
 namespace {
 
-// Tensors that begin elsewhere are alike for the recorder where as many bytes lie in between.
+// Tensors that begin elsewhere are alike for the recorder where as many bytes are in between.
 constexpr int64_t kShiftBytes = 16;
 
 bool has_hooks(const Tensor& t) {

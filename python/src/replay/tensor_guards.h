@@ -61,7 +61,7 @@ struct BoundSlots {
 
 class TensorGuards {
  public:
-  /// Notes `objects`, tensors, as they are before the program runs: arguments, of which there are
+  /// Notes `objects`, tensors, as they are before the program runs: arguments, which are
   /// `num_arguments`, and then those that it has captured.
   TensorGuards(PyObject* objects, size_t num_arguments);
 

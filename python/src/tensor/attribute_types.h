@@ -1,5 +1,5 @@
 // dtype, device, layout, memory_format, Generator and Size: the types of a tensor's attributes and of
-// arguments beside tensors. Used by the argument parser and by the properties of tensors.
+// arguments besides tensors. Used by the argument parser and by the properties of tensors.
 #pragma once
 
 #include <optional>

@@ -33,7 +33,7 @@ void release_object(void* object) noexcept {
     self->value = Tensor(IntrusivePtr<TensorImpl>::share(impl));
     impl->binding().on_destroy = &dying;
     Py_DECREF(static_cast<PyObject*>(object));
-    // Still there: somebody kept it, and owns the tensor by it. `impl` lives, its destroyer has a reference.
+    // Still there: Python kept it, and owns the tensor by it. `impl` lives, its destroyer has a reference.
     if (impl->binding().on_destroy == &dying) impl->binding().on_destroy = nullptr;
   });
 }

@@ -90,7 +90,7 @@ def compile(
     Also a decorator, with and without arguments. Results, errors and effects are those of `fn`, bit for bit.
 
     shared: "safe" computes at once what reads or writes memory that NumPy or DLPack shares; "trusted" defers it too, where
-        nobody writes to that memory through an array meanwhile.
+        no one writes to that memory through an array meanwhile.
     relaxed: lets a fused chain of half or small integer operators keep more precision between them than their dtype has, and
         oneDNN, where it is installed, compute products and convolutions with what follows them (docs/compile.md).
     threshold: operators on fewer elements run at once where nothing that they read is deferred; by default as measured.
@@ -209,7 +209,7 @@ def _compiled(fn, options, replays=None):
 
 
 def _end_after(scope, error, end=_C._record_end):
-    """Ends the scope that an exception leaves. What the flush then raises is told beside it, not instead of it."""
+    """Ends the scope that an exception leaves. What the flush then raises is reported with it, not instead of it."""
     try:
         end(scope)
     except Exception as failed:

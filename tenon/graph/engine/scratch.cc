@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
-/// Numbers of both signs, of which no function makes what is slow to compute with: no subnormal ones.
+/// Numbers of both signs, from which no function makes subnormal ones, which are slow.
 void fill(tenon::Storage& storage, DType dtype) {
   auto* const bytes = reinterpret_cast<std::byte*>(storage.address());
   const DType part = real_dtype(dtype);

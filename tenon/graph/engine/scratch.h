@@ -1,5 +1,5 @@
 // Scratch: memory of its own for the tensors of one node of a graph, filled with numbers. Used by the tuner,
-// which runs regions there, so that nobody's tensors are written. Not safe for several threads.
+// which runs regions there, so that no tensor of a program is written. Not safe for several threads.
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,7 @@ namespace {
 
 bool is_loop(const Node& region) { return region.region->anchor_member == kNone; }
 
-// How far a vendor's engine may be from ours, each of which is within the bound of docs/compile.md: numbers
+// How far a vendor's engine may be from ours; each is within the bound of docs/compile.md: numbers
 // of the scratch memory are at most 1, and a prologue makes at most 8 of them, as 1/x does.
 class Bound {
  public:
@@ -193,7 +193,7 @@ TuningResult tune(const Graph& g, const Node& region, std::span<const Candidate>
   }
   for (size_t i = 0; i < candidates.size(); ++i) {
     const RegionProgram* const program = candidates[i].program.get();
-    // Trying costs time, too; the first, which runs if nobody tunes, is always there to win.
+    // Trying costs time, too; the first, which runs without tuning, is always there to win.
     tuned.trials[i].is_late = i > 0 && budget.left() < 0;
     tuned.trials[i].reason = tuned.trials[i].is_late ? budget.spent() : judge.verdict(candidates[i]);
     Runner& runner = runners.emplace_back();
@@ -217,7 +217,7 @@ const MeasuringTuner::Choice& MeasuringTuner::choice_for(const Graph& g, const N
   Choice& chosen = found->second;
   if (!is_new) return chosen;
   std::vector<Candidate> candidates = candidates_of(g, region, choice());
-  // What models choose stands first: others have to be faster beyond noise.
+  // What models choose comes first: others have to be faster beyond noise.
   size_t apart = kNone;
   if (!candidates.empty() && region.region->members.size() > 1) {
     apart = is_loop(region) || EngineTuner::refuse(g, region).empty() ? 1 : 0;
@@ -246,7 +246,7 @@ const MeasuringTuner::Choice& MeasuringTuner::choice_for(const Graph& g, const N
 
 namespace {
 
-std::string told(const std::vector<Trial>& trials) {
+std::string shown(const std::vector<Trial>& trials) {
   std::string why = "nothing was faster than its calls when it was timed:";
   for (const Trial& t : trials) {
     why += t.ns > 0 ? fmt::format(" {} {:.1f} us,", t.name, t.ns / 1000)
@@ -260,13 +260,13 @@ std::string told(const std::vector<Trial>& trials) {
 
 std::string MeasuringTuner::refuse(const Graph& g, const Node& region) {
   const Choice& chosen = choice_for(g, region);
-  if (chosen.is_apart) return told(chosen.trials);
+  if (chosen.is_apart) return shown(chosen.trials);
   return chosen.engine.empty() ? EngineTuner::refuse(g, region) : std::string();
 }
 
 std::string MeasuringTuner::refuse_loop(const Graph& g, const Node& loop) {
   const Choice& chosen = choice_for(g, loop);
-  return chosen.is_apart ? told(chosen.trials) : std::string();
+  return chosen.is_apart ? shown(chosen.trials) : std::string();
 }
 
 void MeasuringTuner::describe(const Graph& g, const Node& region, FusionReport::Fusion& fusion) {

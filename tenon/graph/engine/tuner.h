@@ -1,6 +1,6 @@
 // The tuner: times what may run a region, on memory of its own, and keeps the fastest that computes what it
 // should. Engines of our own are to give the bits of the region's calls, those of vendors to stay within the
-// bound of docs/compile.md. What it chose stands in the region, as an engine's name and its knobs.
+// bound of docs/compile.md. What it chose is in the region, as an engine's name and its knobs.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace tenon::graph {
 
 /// One way to run a region.
 struct Candidate {
-  std::string engine;  ///< Empty: as it runs if nobody tunes it, or, around an anchor, its calls apart.
+  std::string engine;  ///< Empty: as it runs without tuning, or, around an anchor, its calls apart.
   Knobs knobs = {};
   bool is_exact = true;
   std::unique_ptr<const RegionProgram> program;
@@ -23,7 +23,7 @@ struct Candidate {
 };
 
 /// The engines that take a region, each as it chooses its knobs itself and with every other value of them,
-/// the one first that runs it if nobody tunes it.
+/// the one first that runs it without tuning.
 std::vector<Candidate> candidates_of(const Graph& graph, const Node& region, const EngineChoice& choice);
 /// The members of a region, one by one.
 Candidate calls_apart(const Graph& graph, const Node& region);
@@ -56,7 +56,7 @@ class MeasuringTuner final : public EngineTuner {
   const Choice& choice_for(const Graph& graph, const Node& region);
 
   Budget budget_;
-  // Regions are formed anew when one is given up: by the values that their members make.
+  // Regions are formed again when one is given up: by the values that their members make.
   std::map<std::vector<ValueId>, Choice> known_;
 };
 

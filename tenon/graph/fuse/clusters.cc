@@ -15,12 +15,12 @@ constexpr size_t kMostMembers = 128;
 // Elements of a row that stays in the first cache while its expression passes over it.
 constexpr int64_t kLongestRow = 16384;
 // Shorter rows are transposed so that several are reduced side by side. An expression's operands and results
-// are all transposed then, where a reduction by itself reads its one operand as it lies.
+// are all transposed then, where a reduction by itself reads its one operand in place.
 constexpr int64_t kShortRow = 192;
-// Elements of which that costs less than a call by itself.
+// Elements up to which that costs less than a call by itself.
 constexpr int64_t kFewElements = 2048;
 
-/// Rows of the last dimensions, which lie one after the other, and are not too long.
+/// Rows of the last dimensions, which are contiguous and not too long.
 bool is_worth_it(const LoweredCall& call) {
   int64_t length = 1;
   bool before = false;
@@ -32,7 +32,7 @@ bool is_worth_it(const LoweredCall& call) {
   return length > 1 && length <= kLongestRow;
 }
 
-/// The dimension along which neighbours lie side by side; kNone where there is none.
+/// The dimension along which neighbours are side by side; kNone where there is none.
 uint32_t innermost(const Geometry& t) {
   uint32_t best = kNone;
   for (uint32_t d = 0; d < t.sizes.size(); ++d) {

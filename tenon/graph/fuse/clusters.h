@@ -1,5 +1,5 @@
 // Clusters: which nodes of a graph run together, before they are made regions. A cluster runs where its last
-// member stands, so members move down; `may_join` says whether any node between would then see other bytes.
+// member is, so members move down; `may_join` says whether any node between would then see other bytes.
 // Used by the fuser and the matcher.
 #pragma once
 

@@ -14,7 +14,7 @@ bool is_worth_sharing(const Graph& g, const Use& u, const Clusters& clusters, Cl
   return g.geometry(u.geometry).numel() == numel;
 }
 
-// Tensors of the loop's size that a loop reads and leaves behind, of one cluster or of two in one.
+// Tensors of the loop's size that a loop reads and leaves, of one cluster or of two in one.
 int64_t operands(const Clusters& clusters, ClusterId a, ClusterId b, int64_t numel) {
   const Graph& g = clusters.graph();
   const auto inside = [&](NodeId node) {

@@ -56,7 +56,7 @@ class RegionMaker {
     return producer != kNone && clusters_.of(producer) == id_;
   }
 
-  /// The last version of each storage that the region leaves, where somebody needs it.
+  /// The last version of each storage that the region leaves, where it has readers.
   void find_outputs() {
     for (const NodeId node : cluster_.members) {
       for (const Def& d : g_.defs(g_.nodes[node])) {

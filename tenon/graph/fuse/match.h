@@ -1,5 +1,5 @@
 // Matcher: pointwise DAG -> matrix product or convolution -> pointwise DAG with several outputs, as one
-// cluster. The same rules wherever it stands in the pipeline: it takes clusters as they are, single calls or
+// cluster. The same rules wherever it is in the pipeline: it takes clusters as they are, single calls or
 // what a fuser has joined.
 #pragma once
 

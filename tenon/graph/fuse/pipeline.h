@@ -1,5 +1,5 @@
 // The pipeline: the passes that a graph goes through before it is planned, in an order that is checked, with
-// a report of what was fused. One matcher of products and convolutions stands in one of four positions
+// a report of what was fused. One matcher of products and convolutions is in one of four positions
 // (TENON_FUSION), so that what each forms can be compared.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace tenon::graph {
 
-/// Where the matcher stands.
+/// Where the matcher is.
 enum class Position : uint8_t {
   AfterFuser,   ///< "a", the default: it takes regions that the pointwise fuser has formed, whole.
   BeforeFuser,  ///< "b-A": a pass of its own, call by call; the fuser gets what is left.
@@ -38,9 +38,9 @@ enum class PassKind : uint8_t { Clean, Fuse, Match, FuseAndMatch, Form, Tune };
 std::string_view name(PassKind kind) noexcept;
 /// The passes of a position, in order.
 std::span<const PassKind> passes_of(Position position) noexcept;
-/// Why passes cannot run in this order; empty if they can. What is dead goes first; each rewriter stands once
-/// and before regions are formed; the tuner comes last, since what it has chosen an engine for must not be
-/// rewritten.
+/// Why passes cannot run in this order; empty if they can. What is dead goes first; each rewriter is there
+/// once and before regions are formed; the tuner comes last, since what it has chosen an engine for must not
+/// be rewritten.
 std::string why_not(std::span<const PassKind> passes);
 
 /// What became of a graph.
@@ -78,7 +78,7 @@ class Tuner {
   /// Why a region is not kept, of engines that decline it or of what they cost; empty if it is. The node is
   /// not in the graph, whose tables it uses.
   virtual std::string refuse(const Graph& graph, const Node& region) = 0;
-  /// The same of loops, of which there is an engine for each.
+  /// The same of loops, each with its engine.
   virtual std::string refuse_loop(const Graph&, const Node&) { return {}; }
   /// Which engine runs a region of any kind, and why others do not.
   virtual void describe(const Graph&, const Node&, FusionReport::Fusion&) {}

@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSample = 20e3;  // nanoseconds: beside them, reading the clock costs nothing
+constexpr double kSample = 20e3;  // nanoseconds: to them, reading the clock adds nothing
 constexpr int kLeastTurns = 3, kMostTurns = 12, kMostRepeats = 1000;
 constexpr double kClearlySlower = 1.25, kFaster = 0.97;
 
@@ -47,12 +47,12 @@ bool duel(Racer& champion, Racer& challenger, const Budget& budget) {
   challenger.start_again();
   int turns = 0;
   while (turns < kMostTurns) {
-    // Neither always runs behind the other.
+    // Neither always runs after the other.
     (turns % 2 ? challenger : champion).turn();
     (turns % 2 ? champion : challenger).turn();
     ++turns;
-    const bool told = turns >= kLeastTurns && challenger.best() > kClearlySlower * champion.best();
-    if (told || budget.left() < 0) break;
+    const bool clear = turns >= kLeastTurns && challenger.best() > kClearlySlower * champion.best();
+    if (clear || budget.left() < 0) break;
   }
   return turns >= kLeastTurns && challenger.best() < kFaster * champion.best();
 }

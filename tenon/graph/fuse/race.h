@@ -1,6 +1,6 @@
 // Race: which of several ways to compute the same takes the least time. They run in turns with the best so
 // far, so that whatever else the machine does falls on both, and the least time of each counts. Used by the
-// tuner and for plans of built graphs. Knows nothing of what runs.
+// tuner and for plans of built graphs. Independent of what runs.
 #pragma once
 
 #include <chrono>

@@ -87,7 +87,7 @@ class Assembler {
   Assembled take() && { return {std::move(g_), std::move(call_by_argument_), std::move(shift_)}; }
 
  private:
-  /// Somebody has to notice what the call throws.
+  /// The caller has to see what the call throws.
   void note_error(bool may_fail, StorageId storage) {
     if (may_fail && keep_ == KeepErrors::Yes) g_.storages[storage].is_output = true;
   }

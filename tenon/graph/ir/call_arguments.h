@@ -15,7 +15,7 @@ class CallArguments {
   CallArguments(const Graph& graph, const Node& call);
 
   /// `uses` and `defs` are the node's tensors in their order. Those that are written are taken from `defs`,
-  /// behind the new results. Of lists of numbers nothing is pushed but None.
+  /// after the new results. Of lists of numbers nothing is pushed but None.
   void push(Stack& stack, std::span<const Tensor> uses, std::span<const Tensor> defs,
             std::span<const Scalar> numbers) const;
 

@@ -11,7 +11,7 @@ Geometry geometry_of(const TensorImpl& t) {
   return {t.dtype(), t.is_wrapped_number(), t.offset(), t.sizes().to_dims(), t.strides().to_dims()};
 }
 
-// The tensors of a call as meta tensors, of which those that share memory do so as well.
+// The tensors of a call as meta tensors; those that share memory do so as well.
 class MetaTensors {
  public:
   Tensor of(const Tensor& t, StorageId storage) {

@@ -7,8 +7,8 @@
 // right by construction: a node that writes a part of a storage makes its next version, whose other elements
 // are those of the version before.
 //
-// Nodes stand in the order in which they run. Everything that nodes have several of lies in one vector for
-// all nodes, so that a graph costs a few allocations; a pass leaves behind what it no longer needs.
+// Nodes are in the order in which they run. Everything that nodes have several of is in one vector for
+// all nodes, so that a graph costs a few allocations; a pass leaves what it no longer needs.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct Storage {
   uint64_t nbytes = 0;
   Device device = kCPU;
   bool is_input = false;   ///< Has bytes before the graph runs, which are its version 0.
-  bool is_output = false;  ///< Somebody reads its last version afterwards.
+  bool is_output = false;  ///< Its last version is read afterwards.
 };
 
 /// One version of a storage.
@@ -129,7 +129,7 @@ class Graph {
   /// With everything in it, regions included.
   Graph copy() const;
 
-  // The tables. Those that are public may be changed by whoever keeps the rules of verify.h.
+  // The tables. Those that are public may be changed within the rules of verify.h.
   std::vector<Storage> storages;
   std::vector<Value> values;
   /// The kind of each number that a run brings; two that are equal by chance are two.
@@ -149,7 +149,7 @@ class Graph {
   }
   /// Where a node runs: the device of the first tensor that it writes, or reads.
   Device device(const Node& node) const noexcept;
-  /// All tensors among the arguments of a node: they lie one after the other.
+  /// All tensors among the arguments of a node, one after the other.
   std::span<const Use> uses(const Node& node) const noexcept;
   /// Which of the graph's numbers an argument has; none for other kinds.
   std::span<const uint32_t> numbers_of(const Argument& argument) const noexcept {

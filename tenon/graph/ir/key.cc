@@ -55,7 +55,7 @@ class KeyMaker {
         numbers_(graph.numbers.size(), kNone),
         geometries_(graph.num_geometries(), kNone) {}
 
-  /// Of one call as it stands, for which no order has to be found.
+  /// Of one call as it is, for which no order has to be found.
   static expr::Key make(const Graph& graph, const Node& node) {
     KeyMaker maker(graph, nullptr);
     maker.mixer_.add(kKeyVersion);
@@ -110,7 +110,7 @@ class KeyMaker {
   }
 
   void argument(const Argument& a) {
-    // A list without a number is one whether somebody took it for an attribute or not.
+    // A list without a number is one whether it was taken for an attribute or not.
     const bool no_numbers = a.kind == Argument::Kind::Attribute && is_empty_list(a.range.first);
     mixer_.add(static_cast<uint64_t>(no_numbers ? Argument::Kind::Numbers : a.kind));
     for (const Use& u : g_.uses(a)) {

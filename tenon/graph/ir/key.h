@@ -13,7 +13,7 @@ inline constexpr uint64_t kKeyVersion = 1;
 /// numbers count in the order in which the nodes first name them. Numbers count by their kind, lines and
 /// names of regions not at all.
 expr::Key key_of(const Graph& graph);
-/// One call as it stands: as `key_of` has it, but that storages and numbers are those of the graph's tables
+/// One call by itself: as `key_of` has it, but that storages and numbers are those of the graph's tables
 /// by their places there.
 expr::Key key_of_call(const Graph& graph, const Node& node);
 

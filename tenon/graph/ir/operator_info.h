@@ -1,6 +1,6 @@
 // OperatorInfo: what recording has to know of an operator, from its schema and its registrations: whether
-// calls can wait, which arguments are written, and which are numbers that a plan takes anew each time it
-// runs. Used by the recorder. Knows nothing of any particular call.
+// calls can wait, which arguments are written, and which are numbers that a plan takes again each time it
+// runs. Used by the recorder. Independent of any particular call.
 #pragma once
 
 #include <cstdint>

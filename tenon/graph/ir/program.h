@@ -19,7 +19,7 @@ struct Program {
     SourceMark line = {};
   };
   std::vector<Step> calls;
-  std::vector<Storage> storages;  ///< An output is read by somebody after the last call.
+  std::vector<Storage> storages;  ///< An output is read after the last call.
   std::vector<Scalar::Kind> numbers;
 };
 
@@ -34,7 +34,7 @@ struct Assembled {
   uint32_t call_of(const Node& node) const noexcept { return call_by_argument[node.arguments.first]; }
 };
 
-/// Whether calls are kept whose values may be wrong, though nobody reads their results: an error has to come.
+/// Whether calls are kept whose values may be wrong, though their results are dead: an error has to come.
 enum class KeepErrors : uint8_t { No, Yes };
 
 /// The graph of the calls that the program's outputs follow from.

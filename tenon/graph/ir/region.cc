@@ -16,7 +16,7 @@ std::string_view name(Anchor anchor) noexcept {
 }
 
 OperatorHandle region_operator(Anchor anchor) {
-  // Defined when first needed, and listed with no other operators: nobody calls them.
+  // Defined when first needed, and listed with no other operators: no program calls them.
   static const auto kOperators = [] {
     const auto define = [](Anchor a) {
       schema::FunctionSchema schema = schema::parse_schema("tenon::region_" + std::string(name(a)) +

@@ -16,7 +16,7 @@ struct Violation {
 
   explicit operator bool() const noexcept { return !sentence.empty(); }
 };
-/// The first rule that is broken. Safe for any graph whose ranges lie in its vectors.
+/// The first rule that is broken. Safe for any graph whose ranges are in its vectors.
 Violation verify(const Graph& graph);
 
 /// Throws Error{Internal} that names the stage, the node and the rule, if one is broken.

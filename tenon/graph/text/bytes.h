@@ -90,7 +90,7 @@ class ByteReader {
     const uint32_t n = below(end + 1, what);
     return n == 0 ? kNone : n - 1;
   }
-  /// How many elements follow, of which each has a byte at least.
+  /// How many elements follow; each has a byte at least.
   size_t count() {
     const size_t start = at_;
     const uint64_t n = number();
@@ -131,7 +131,7 @@ class ByteReader {
   size_t at_ = 0;
 };
 
-/// "TENONGRF" and what stands before the rest of the form.
+/// "TENONGRF" and what comes before the rest of the form.
 inline constexpr std::string_view kMagic = "TENONGRF";
 inline constexpr uint64_t kBinaryVersion = 2;
 uint64_t checksum(std::span<const std::byte> bytes) noexcept;

@@ -76,7 +76,7 @@ class Deserializer {
   }
 
   const std::string& text() { return texts_[in_.below(texts_.size(), "string")]; }
-  /// What a name stands for.
+  /// What a name denotes.
   template <class F>
   auto named(F&& parse, std::string_view what) {
     const size_t at = in_.position();
@@ -178,7 +178,7 @@ class Deserializer {
     }
   }
 
-  /// False for a type of which there are no attributes.
+  /// False for a type that no attribute has.
   bool attribute(const schema::Type& type) {
     bool found = false;
     detail::for_each_base([&]<BaseType b>() {

@@ -1,4 +1,4 @@
-// What a graph looks like at each stage, in files: TENON_DUMP_GRAPH=dir. Used by whoever runs passes over
+// What a graph looks like at each stage, in files: TENON_DUMP_GRAPH=dir. Used by all that run passes over
 // graphs.
 #pragma once
 

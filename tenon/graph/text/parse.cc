@@ -84,7 +84,7 @@ class Parser {
     if (found == names_.end()) lexer_.fail_at(at, "this version is not written before");
     return found->second;
   }
-  /// What a node writes, as it stands in the text before the operator.
+  /// What a node writes: the text before the operator.
   struct Written {
     size_t at;
     Name name;

@@ -13,7 +13,7 @@ namespace {
 
 using schema::BaseType;
 
-/// What a word stands for; `what` is what the error says was expected.
+/// What a word denotes; `what` is what the error says was expected.
 template <class F>
 auto word_value(Lexer& lexer, F&& parse, std::string_view what, std::string_view others = "_") {
   const size_t at = lexer.position();

@@ -95,7 +95,7 @@ class Serializer {
         return attribute(a.range.first);
     }
   }
-  /// The schema says of which type it is, and whether it is a list.
+  /// The schema says which type it has, and whether it is a list.
   void attribute(size_t i) {
     const Stack& stack = g_.attributes();
     bool written = false;

@@ -9,9 +9,9 @@
 //   %1.1(%1.0) float32[32, 32] = aten::relu_(%1.0 float32[32, 32])
 //
 // `%0.2` is version 2 of storage 0; version 0 of an input is what it has before the graph runs. A def names
-// the version before it, if it needs that, in parentheses. Behind a dtype stand the sizes, the strides where
-// they are not those of a dense tensor, and the offset where it is not 0. A written argument that is not read
-// has `_` for its value, an absent one is `none`. Attributes are what their schema types say.
+// the version before it, if it needs that, in parentheses. A dtype is followed by the sizes, the strides
+// where they are not those of a dense tensor, and the offset where it is not 0. A written argument that is
+// not read has `_` for its value, an absent one is `none`. Attributes are what their schema types say.
 //
 // A region's node has its name, its members and its ports in braces:
 //

@@ -17,7 +17,7 @@ struct FactoryArguments<Tensor&(A...)> {
       std::is_same_v<std::tuple_element_t<kIns - 1, std::tuple<A...>>, std::optional<MemoryFormat>>;
   static constexpr size_t kBefore = kIns - kHasFormat;
 
-  template <class Before, class Behind>
+  template <class Before, class After>
   struct Join;
   template <size_t... I, size_t... J>
   struct Join<std::index_sequence<I...>, std::index_sequence<J...>> {

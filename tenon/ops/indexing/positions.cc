@@ -44,11 +44,11 @@ std::vector<Tensor> by_dimension(IntArrayRef sizes, TensorList indices, const ch
 /// selection.
 IndexedSide selected(const Tensor& t, const std::vector<Tensor>& index, const IndexGeometry& geometry) {
   IndexedSide side{t, {}, {}};
-  const size_t behind = geometry.before + geometry.positions.size();
+  const size_t after = geometry.before + geometry.positions.size();
   side.strides = Dims(geometry.sizes.size(), 0);
   for (size_t d = 0, kept = 0; d < index.size(); ++d) {
     if (index[d].defined()) continue;
-    const size_t place = kept < geometry.before ? kept : behind + kept - geometry.before;
+    const size_t place = kept < geometry.before ? kept : after + kept - geometry.before;
     side.strides[place] = t.strides()[d];
     ++kept;
   }
@@ -57,7 +57,7 @@ IndexedSide selected(const Tensor& t, const std::vector<Tensor>& index, const In
     Dims strides(geometry.sizes.size(), 0);
     const IntArrayRef sizes = index[d].sizes(), steps = index[d].strides();
     for (size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i] != 1) strides[behind - sizes.size() + i] = steps[i];
+      if (sizes[i] != 1) strides[after - sizes.size() + i] = steps[i];
     }
     side.by.push_back(
         {index[d], std::move(strides), Dims{t.sizes()[d]}, Dims{t.strides()[d]}, static_cast<int64_t>(d)});

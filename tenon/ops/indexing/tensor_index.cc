@@ -142,8 +142,8 @@ void assign_selected(Tensor& self, TensorList indices, const Tensor& value) {
   }
   // What shares memory with `self` is read before anything is written only on the other way.
   const auto pointwise = [&](const Tensor& mask) {
-    const int64_t behind = self.dim() - static_cast<int64_t>(before) - mask.dim();
-    return mask.dtype() == DType::Bool && mask.dim() > 0 && behind >= source.dim() &&
+    const int64_t after = self.dim() - static_cast<int64_t>(before) - mask.dim();
+    return mask.dtype() == DType::Bool && mask.dim() > 0 && after >= source.dim() &&
            mask.device() == self.device() && source.storage() != self.storage() &&
            mask.storage() != self.storage() &&
            mask.sizes() == IntArrayRef(self.sizes().data() + before, static_cast<size_t>(mask.dim()));

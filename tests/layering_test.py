@@ -86,7 +86,7 @@ PYTHON = [
     {"library", "serialization", "utils", "nn", "optim"},
     {"einops_layers"},
     {"_names.borders"},
-    {"graph", "graphs", "warm_up", "_program.report", "plans", "_replay"},
+    {"graph", "_program.report", "plans", "_replay"},
     {"_program.cached_plans"},
     {"_program.compile"},
     {"ops", "opcheck"},

@@ -1,4 +1,4 @@
-// tenon._C._graphs: work of streams that is captured and replayed, for tenon.graphs.
+// tenon._C._graphs: work of streams that is captured and replayed, for python/tenon/devices/graphs.py.
 #include <memory>
 
 #include "python/src/call/spread.h"

@@ -17,15 +17,17 @@ import types
 import weakref
 from typing import Any, NamedTuple
 
-from . import _C, graphs, namespaces
-from .arguments import check_module as _check_module
-from .callers import warn as _warn
+from .. import _C, namespaces
+from ..arguments import check_module as _check_module
+from ..callers import warn as _warn
+from . import graphs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .types import Path
+    from ..types import Path
 
 _devices = _C._devices
+_TENON = __package__.partition(".")[0]
 
 
 def load_device(path: Path, name: str | None = None, options: dict[str, Any] | None = None) -> DeviceModule:
@@ -76,8 +78,8 @@ def _forget(name: str) -> None:
         return
     for owner, attribute in _added.pop(name, ()):
         delattr(owner, attribute)
-    vars(sys.modules[__package__]).pop(name, None)
-    sys.modules.pop(f"{__package__}.{name}", None)
+    vars(sys.modules[_TENON]).pop(name, None)
+    sys.modules.pop(f"{_TENON}.{name}", None)
 
 
 def installed_file(name: str) -> str | None:
@@ -97,14 +99,14 @@ _NOT_THERE = ("xpu", "mps")
 
 def _check_name(name: str) -> None:
     """`tenon.NAME` and `Tensor.NAME()` will be the device's."""
-    from .nn import Module
+    from ..nn import Module
 
     if not name:
         raise ValueError("load_device: '' cannot be the name of a device")
     for there, what in (
         (hasattr(_C.Tensor, name), "tenon.Tensor"),
         (hasattr(Module, name), "nn.Module"),
-        (name in vars(sys.modules[__package__]) and name not in _NOT_THERE, "tenon"),
+        (name in vars(sys.modules[_TENON]) and name not in _NOT_THERE, "tenon"),
     ):
         if there and name not in _modules:
             raise ValueError(f"load_device: {name!r} cannot be the name of a device: {what} has it")
@@ -405,7 +407,7 @@ class DeviceModule(types.ModuleType):
         return graphs.Graph(self)
 
     def graph(self, graph: graphs.Graph, pool: Any = None, stream: Stream | None = None) -> graphs.GraphContext:
-        """A context that captures what its body queues; see tenon.graphs."""
+        """A context that captures what its body queues; see graphs.py."""
         return graphs.GraphContext(self, graph, pool, stream)
 
     def _capture_stream(self) -> Stream:
@@ -528,7 +530,7 @@ _added: dict[str, list[tuple[Any, str]]] = {}  # what classes have because of a 
 def module_of(name: str) -> DeviceModule:
     """The module of a loaded device; tensors and modules get their `NAME()` and `is_NAME` with it."""
     if name not in _modules:
-        from .nn import Module
+        from ..nn import Module
 
         def to_device(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
             index = _modules[name]._index(device, name)
@@ -552,7 +554,7 @@ def module_of(name: str) -> DeviceModule:
         module = _modules[name] = DeviceModule(name)
         sys.modules[f"tenon.{name}"] = module
         if name in _NOT_THERE:
-            vars(sys.modules[__package__])[name] = module
+            vars(sys.modules[_TENON])[name] = module
         if os.environ.get("TENON_EXPANDABLE_SEGMENTS") == "1":
             module._warn_unless_expandable()
     return _modules[name]

@@ -14,8 +14,8 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from . import _C
-from .arguments import check_module as _check_module
+from .. import _C
+from ..arguments import check_module as _check_module
 
 _graphs = _C._graphs
 

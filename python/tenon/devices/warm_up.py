@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from . import _C, dispatch, namespaces
+from .. import _C, dispatch, namespaces
 
 
 def compile_for(device: _C.device, run: Callable[[], object]) -> int:
@@ -72,7 +72,7 @@ class _Operator(NamedTuple):
 @cache
 def pointwise_families() -> dict[str, list[_Operator]]:
     """The operators that are expressions, by the file that declares them. In-place forms have the kernels of functional ones."""
-    path = pathlib.Path(__file__).parent / "_operators.json"
+    path = pathlib.Path(_C.__file__).parent / "_operators.json"
     by_place: dict[tuple[str, int], list[str]] = {}
     for name, said in json.loads(path.read_text(encoding="utf-8")).items():
         if "expr" in said.get("body", {}):

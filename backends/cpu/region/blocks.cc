@@ -56,6 +56,41 @@ bool writes_operands(const graph::Graph& g, const graph::Node& node) {
   return false;
 }
 
+uint32_t kept_result(const graph::Graph& g, const graph::Node& node) {
+  const graph::Region& region = *node.region;
+  const graph::Geometry& result = result_of(g, region);
+  const auto fits = [&](uint32_t number) {
+    const graph::Def& d = g.defs(node)[number];
+    const graph::Value& value = g.values[d.value];
+    const graph::Geometry& geometry = g.geometry(d.geometry);
+    return geometry.dtype == result.dtype && geometry.sizes == result.sizes &&
+           !g.storages[value.storage].is_input && value.previous == graph::kNone;
+  };
+  if (region.epilogue.empty()) return fits(0) ? 0 : graph::kNone;
+  const expr::Expression& e = *region.epilogue.expression;
+  for (const expr::Slot& output : e.outputs()) {
+    const expr::Node& value = e[output.node];
+    if (value.op != expr::Op::Load || output.part != expr::Part::Whole) continue;
+    if (region.epilogue.inputs[e.inputs()[value.bits].operand] != graph::kAnchorResult) continue;
+    if (const uint32_t number = region.epilogue.outputs[output.operand]; fits(number)) return number;
+  }
+  return graph::kNone;
+}
+
+graph::Port epilogue_without(const graph::Region& region, uint32_t kept) {
+  if (region.epilogue.empty()) return {};
+  graph::Port port = region.epilogue.copy();
+  const auto at = std::find(port.outputs.begin(), port.outputs.end(), kept);
+  if (at == port.outputs.end()) return port;
+  const auto operand = static_cast<size_t>(at - port.outputs.begin());
+  port.outputs.erase(at);
+  expr::ExpressionParts parts = expr::parts_of(*port.expression);
+  std::erase_if(parts.outputs, [&](const expr::Slot& slot) { return slot.operand == operand; });
+  for (expr::Slot& slot : parts.outputs) slot.operand -= slot.operand > operand;
+  port.expression = parts.outputs.empty() ? nullptr : expr::make_expression(parts);
+  return port;
+}
+
 AnchorShape::AnchorShape(const graph::Graph& g, const graph::Region& region) {
   const graph::Node& anchor = anchor_of(region);
   const graph::Geometry& result = result_of(g, region);

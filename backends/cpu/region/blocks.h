@@ -10,8 +10,8 @@
 
 namespace tenon::cpu {
 
-/// Bytes that stay in the second-level cache next to what is read.
-inline constexpr int64_t kHotBytes = int64_t{1} << 19;
+/// Bytes that stay in the second-level cache next to what passes through it; and those that stay in part.
+inline constexpr int64_t kHotBytes = int64_t{1} << 18, kWarmBytes = int64_t{1} << 20;
 
 struct Blocks {
   int64_t rows = 1;  ///< Of the result.
@@ -41,5 +41,10 @@ bool has_rows(const Dims& sizes, const Dims& loop);
 /// Whether a region writes what its anchor, or what makes its operands, reads: then the anchor is done before
 /// anything is written.
 bool writes_operands(const graph::Graph& g, const graph::Node& node);
+/// The place among the node's defs of one that is the anchor's result as it is: the anchor can write it
+/// there. kNone where there is none, or where that memory is also an input or an earlier value.
+uint32_t kept_result(const graph::Graph& g, const graph::Node& node);
+/// A region's epilogue without what stores def number `kept` (kNone: all of it).
+graph::Port epilogue_without(const graph::Region& region, uint32_t kept);
 
 }  // namespace tenon::cpu

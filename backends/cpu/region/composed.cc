@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "backends/cpu/region/cost.h"
-#include "backends/cpu/region/member_call.h"
 #include "backends/cpu/region/operands.h"
 #include "tenon/core/parallel.h"
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/graph/engine/call_step.h"
 #include "tenon/ops/elements/elements.h"
 
 namespace tenon::cpu {
@@ -17,19 +17,27 @@ using Arguments = graph::RegionProgram::Arguments;
 /// Work that another thread must bring.
 constexpr int64_t kParallelWork = int64_t{1} << 20;
 
+bool takes_numbers_one_by_one(const graph::Graph& g, const graph::Node& call) {
+  const std::span<const graph::Argument> arguments = g.arguments(call);
+  return std::none_of(arguments.begin(), arguments.end(),
+                      [](const graph::Argument& a) { return a.kind == graph::Argument::Kind::Numbers; });
+}
+
 class Composed final : public graph::RegionProgram {
  public:
   Composed(const graph::Graph& g, const graph::Node& node)
       : anchor_(g, anchor_of(*node.region)),
+        result_(result_of(g, *node.region)),
+        kept_(kept_result(g, node)),
         blocks_(choose_blocks(g, node)),
-        loop_(result_of(g, *node.region).sizes),
+        loop_(result_.sizes),
         numbers_(g, *node.region),
         operands_(g, node) {
     const graph::Region& region = *node.region;
     for (size_t i = 0; i < operands_.size(); ++i) has_rows_.push_back(operand_has_rows(g, region, i));
-    if (!region.epilogue.empty()) {
-      epilogue_ = std::make_unique<const PortLoop>(g, node, region.epilogue, loop_, region.over);
-      outputs_ = region.epilogue.outputs;
+    if (const graph::Port epilogue = epilogue_without(region, kept_); !epilogue.outputs.empty()) {
+      epilogue_ = std::make_unique<const PortLoop>(g, node, epilogue, loop_, region.over);
+      outputs_ = epilogue.outputs;
     }
     for (const graph::Def& d : g.defs(node)) {
       const graph::Value& value = g.values[d.value];
@@ -82,11 +90,22 @@ class Composed final : public graph::RegionProgram {
       operands[i] = make_empty(sizes, o.dtype);
       o.prologue->run({&operands[i], 1}, arguments.uses, {}, numbers, begin, end);
     }
-    const Tensor result = anchor_(operands, arguments.numbers);
-    if (!epilogue_) return ops::copy_elements(slice(arguments.defs[0], begin, end), result, "composed");
+    const Tensor result = kept_ != graph::kNone ? slice(arguments.defs[kept_], begin, end) : made(begin, end);
+    anchor_.run(operands, {&result, 1}, arguments.numbers);
+    if (!epilogue_) {
+      if (kept_ == graph::kNone) ops::copy_elements(slice(arguments.defs[0], begin, end), result, "composed");
+      return;
+    }
     std::vector<Tensor> outputs;
     for (const uint32_t def : outputs_) outputs.push_back(slice(arguments.defs[def], begin, end));
     epilogue_->run(outputs, arguments.uses, result, numbers, begin, end);
+  }
+
+  /// Memory for rows of the anchor's result, laid out as the anchor would.
+  Tensor made(int64_t begin, int64_t end) const {
+    Dims sizes = result_.sizes;
+    if (!sizes.empty()) sizes[0] = end - begin;
+    return make_empty_strided(sizes, result_.strides, result_.dtype);
   }
 
   /// Rows of what has as many as the result.
@@ -94,7 +113,9 @@ class Composed final : public graph::RegionProgram {
     return end - begin == num_rows() ? t : rows_of(t, begin, end);
   }
 
-  MemberCall anchor_;
+  graph::CallStep anchor_;
+  graph::Geometry result_;  // of the anchor
+  uint32_t kept_;  // the def that is the anchor's result, and has its memory; kNone: it is a temporary
   Blocks blocks_;
   Dims loop_;
   PortNumbers numbers_;
@@ -119,7 +140,7 @@ std::string composed_refusal(const graph::Graph& g, const graph::Node& node) {
   const std::string name = anchor.op.full_name();
   if (!Dispatcher::singleton().runs_builtin_code(anchor.op))
     return name + " has a kernel of a user's, which may not be called for some rows at a time";
-  if (!MemberCall::takes_numbers_one_by_one(g, anchor)) return name + " takes a list of numbers";
+  if (!takes_numbers_one_by_one(g, anchor)) return name + " takes a list of numbers";
   return {};
 }
 

@@ -6,7 +6,7 @@ namespace tenon::cpu {
 namespace {
 
 // Nanoseconds, as measured on a machine with 1 MB of second-level cache for each core.
-constexpr double kHotByte = 0.01, kColdByte = 0.04;
+constexpr double kHotByte = 0.01, kWarmByte = 0.025, kColdByte = 0.04;
 constexpr double kCall = 700;            // of an operator by itself
 constexpr double kInnerCall = 900;       // of one on slices, or of an expression on them
 constexpr double kLibraryCall = 5000;    // with what describes each operand
@@ -18,7 +18,9 @@ int64_t bytes_of(const graph::Geometry& geometry) {
 
 /// One pass over a tensor, `together` bytes at a time.
 double pass(int64_t bytes, int64_t together) {
-  return static_cast<double>(bytes) * (together <= kHotBytes ? kHotByte : kColdByte);
+  return static_cast<double>(bytes) * (together <= kHotBytes    ? kHotByte
+                                       : together <= kWarmBytes ? kWarmByte
+                                                                : kColdByte);
 }
 
 double passes(const graph::Graph& g, const graph::Node& node) {
@@ -33,22 +35,35 @@ double passes(const graph::Graph& g, const graph::Node& node) {
   return ns;
 }
 
-/// Temporaries.
+/// What is made on the way, and what is used with it.
 struct Inner {
-  int64_t rows = 0;   ///< Bytes that go by rows: operands, and the result.
-  int64_t whole = 0;  ///< Of operands that are made once.
-  int calls = 1;      ///< On each block.
+  int64_t moved = 0;   ///< Bytes that go by rows, once for each time that they are written or read.
+  int64_t used = 0;    ///< Bytes that go by rows: these, and what the epilogue reads and stores with them.
+  int64_t whole = 0;   ///< Of operands that are made once.
+  int64_t result = 0;  ///< Of the anchor.
+  int calls = 1;       ///< On each block.
 
-  Inner(const graph::Graph& g, const graph::Region& region) {
+  Inner(const graph::Graph& g, const graph::Node& node) {
+    const graph::Region& region = *node.region;
     size_t operand = 0;
     for (const graph::Use& u : g.uses(anchor_of(region))) {
       if (u.geometry == graph::kNone) continue;
       const size_t number = operand++;
       if (region.prologue[number].empty()) continue;
-      (operand_has_rows(g, region, number) ? rows : whole) += bytes_of(g.geometry(u.geometry));
+      (operand_has_rows(g, region, number) ? used : whole) += bytes_of(g.geometry(u.geometry));
       ++calls;
     }
-    rows += bytes_of(result_of(g, region));
+    result = bytes_of(result_of(g, region));
+    // What is kept is written to its own memory, which is a pass of the node's.
+    const bool kept = kept_result(g, node) != graph::kNone;
+    moved = 2 * used + (kept ? result : 2 * result);
+    used += kept ? 0 : result;
+    for (const graph::Def& d : g.defs(node)) used += bytes_of(g.geometry(d.geometry));
+    for (const uint32_t i : region.epilogue.inputs) {
+      if (i == graph::kAnchorResult) continue;
+      const graph::Geometry& geometry = g.geometry(g.uses(node)[i].geometry);
+      if (has_rows(geometry.sizes, result_of(g, region).sizes)) used += bytes_of(geometry);
+    }
     calls += !region.epilogue.empty();
   }
 };
@@ -61,7 +76,7 @@ struct Model {
   int64_t step = 0;  // of rows, where blocks of any number of them have the same bits
 
   Model(const graph::Graph& g, const graph::Node& node)
-      : region(*node.region), shape(g, region), inner(g, region) {
+      : region(*node.region), shape(g, region), inner(g, node) {
     const Dims& sizes = result_of(g, region).sizes;
     const bool one_piece = shape.is_whole || sizes.empty() || (!region.over.empty() && region.over[0] == 1);
     blocks.rows = one_piece ? 1 : sizes[0];
@@ -69,23 +84,21 @@ struct Model {
     const bool matrices = region.anchor == graph::Anchor::Convolution || sizes.size() == 3;
     blocks.row_work = (matrices ? shape.m : 1) * shape.n * shape.k;
     if (blocks.rows <= 1 || writes_operands(g, node)) return;
-    const int64_t hot = std::max<int64_t>(kHotBytes / std::max<int64_t>(row_bytes(), 1), 1);
     // Tiles of a product have up to six rows; few of them do not pay for what is packed.
-    constexpr int64_t kStep = 24;
-    Blocks other = blocks;
-    other.at_once = matrices ? hot : std::max(kStep, hot / kStep * kStep);
-    if (other.at_once < blocks.rows && together(other) < together(blocks)) blocks = other;
-    step = matrices ? 1 : kStep;
+    step = matrices ? 1 : 24;
+    for (Blocks other = {blocks.rows, step, blocks.row_work}; other.at_once < blocks.rows;
+         other.at_once *= 2) {
+      if (together(other) < together(blocks)) blocks = other;
+    }
     const int64_t wanted = graph::knob(region, "rows", blocks.at_once);
     blocks.at_once = std::clamp(wanted, int64_t{1}, blocks.rows);
   }
 
-  int64_t row_bytes() const { return inner.rows / std::max<int64_t>(blocks.rows, 1); }
-
   double together(const Blocks& b) const {
     const int64_t count = (b.rows + b.at_once - 1) / b.at_once;
-    double ns = kCall + 2 * pass(inner.rows, b.at_once * row_bytes()) + 2 * pass(inner.whole, inner.whole) +
-                static_cast<double>(count * inner.calls) * kInnerCall;
+    const int64_t at_once = inner.used / std::max<int64_t>(b.rows, 1) * b.at_once;
+    const double ns = kCall + pass(inner.moved, at_once) + 2 * pass(inner.whole, inner.whole) +
+                      static_cast<double>(count * inner.calls) * kInnerCall;
     // A batch packs each matrix once, however it is cut.
     const bool batch = shape.batch > 1 && region.anchor == graph::Anchor::Matmul;
     return ns + (batch ? packing() : static_cast<double>(count) * packing());
@@ -132,7 +145,7 @@ graph::RegionCost cost_in_one_call(const graph::Graph& g, const graph::Node& nod
     const int64_t bytes = bytes_of(images), made = bytes_of(result_of(g, model.region));
     together += 2 * kInnerCall + pass(bytes, bytes) + 2 * pass(made, made);
   }
-  if (has_rest) together += kInnerCall + 2 * pass(model.inner.rows, model.inner.rows);
+  if (has_rest) together += kInnerCall + 2 * pass(model.inner.result, model.inner.result);
   return {.together = together, .apart = apart(g, model)};
 }
 

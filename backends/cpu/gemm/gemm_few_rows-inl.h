@@ -177,37 +177,114 @@ HWY_NOINLINE void add_columns(D d, int64_t depth, const T* a, ptrdiff_t a_row, p
   }
 }
 
-/// B has contiguous columns. A line of each of some columns is read, turned in L1, and added to sums, which
-/// stay there.
+/// A line of memory of each of one vector of columns, as rows: what `p` of all columns are.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void load_lines(D d, const T* const* column, int64_t p, hn::Vec<D>* rows) {
+  constexpr size_t kLanes = hn::MaxLanes(D()), kLine = 64 / sizeof(T);
+  if constexpr (kLanes == 16) {
+    // Each line is loaded once: columns a power of two apart share a cache set, which has fewer ways. Blocks
+    // of four columns change places, then the elements within blocks.
+    hn::Vec<D> block[kLanes];
+#pragma GCC unroll 4
+    for (size_t c = 0; c < 4; ++c) {
+      const auto v0 = hn::LoadU(d, column[c] + p), v1 = hn::LoadU(d, column[c + 4] + p);
+      const auto v2 = hn::LoadU(d, column[c + 8] + p), v3 = hn::LoadU(d, column[c + 12] + p);
+      const auto low02 = hn::ConcatLowerLower(d, v2, v0), low13 = hn::ConcatLowerLower(d, v3, v1);
+      const auto high02 = hn::ConcatUpperUpper(d, v2, v0), high13 = hn::ConcatUpperUpper(d, v3, v1);
+      block[c] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
+      block[c + 4] = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
+      block[c + 8] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
+      block[c + 12] = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
+    }
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kLanes; i += 4)
+      transpose_blocks(d, block[i], block[i + 1], block[i + 2], block[i + 3], rows + i);
+  } else {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < kLine; i += kBlockLanes<T>)
+      load_transposed(
+          d, [&](size_t lane) { return column[lane] + p + static_cast<int64_t>(i); }, rows + i);
+  }
+}
+
+/// Adds `depth` k of kFewVecs vectors of columns, from `at` on, to the sums of kRows rows. The runs are long
+/// enough for the processor to see that memory is read in order, and to ask for it.
+template <size_t kRows, class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void add_turned(D d, int64_t depth, const T* a, ptrdiff_t a_row, ptrdiff_t a_col,
+                             const T* const* columns, int64_t at, T* sums) {
+  using V = hn::Vec<D>;
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const size_t lanes = hn::Lanes(d);
+  for (size_t v = 0; v < kFewVecs; ++v, columns += lanes, sums += lanes) {
+    V sum[kRows];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) sum[r] = hn::Load(d, sums + r * kFewVecs * lanes);
+    const auto add = [&](int64_t p, V row) HWY_ATTR {
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r)
+        sum[r] = fused_mul_add(d, hn::Set(d, a[static_cast<ptrdiff_t>(r) * a_row + p * a_col]), row, sum[r]);
+    };
+    int64_t p = 0;
+    for (; p + kLine <= depth; p += kLine) {
+      V rows[kLine];
+      load_lines(d, columns, at + p, rows);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLine; ++i) add(p + i, rows[i]);
+    }
+    for (; p < depth; ++p) {
+      HWY_ALIGN T row[hn::MaxLanes(D())];
+      for (size_t l = 0; l < lanes; ++l) row[l] = columns[l][at + p];
+      add(p, hn::Load(d, row));
+    }
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) hn::Store(sum[r], d, sums + r * kFewVecs * lanes);
+  }
+}
+
+/// B has contiguous columns. A line of each of some columns is read and turned, in registers or, where the
+/// elements are converted, in L1, and added to sums, which stay there.
 template <class D, class S, class T = hn::TFromD<D>>
 HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
   constexpr size_t kMostWidth = kFewVecs * hn::MaxLanes(D());
-  HWY_ALIGN T packed[kFewChunk * kMostWidth];
+  constexpr bool kConverted = !std::is_same_v<S, T>;
+  HWY_ALIGN T packed[kConverted ? kFewChunk * kMostWidth : 1];
+  const S* column[kMostWidth];
   HWY_ALIGN T sums[static_cast<size_t>(kFewRows) * kMostWidth] = {};
   HWY_ALIGN T totals[static_cast<size_t>(kFewRows) * kMostWidth];
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), width = static_cast<int64_t>(kFewVecs) * lanes;
   for (int64_t j = 0; j < g.n; j += width, b += width * g.b_col) {
     const int64_t columns = std::min(width, g.n - j);
-    if (columns < width) std::fill_n(packed, kFewChunk * width, T(0));
+    if (kConverted && columns < width) std::fill_n(packed, kFewChunk * width, T(0));
+    // Lanes without a column have the last one's sums, which are not stored.
+    for (int64_t c = 0; c < width; ++c) column[c] = b + std::min(c, columns - 1) * g.b_col;
     for (int64_t p = 0; p < g.k;) {
       if (p % (16 * kGemmBlock) == 0) check_stop();
-      const int64_t depth = std::min(kFewChunk, g.k - p), coming = p + kFewChunk;
-      for (int64_t v = 0; v * lanes < columns; ++v) {
+      const int64_t depth = std::min(kConverted ? kFewChunk : kGemmBlock, g.k - p);
+      for (int64_t v = 0; kConverted && v * lanes < columns; ++v) {
         pack_columns(d, packed + v * lanes, static_cast<size_t>(width), b + v * lanes * g.b_col + p, g.b_col,
                      depth, static_cast<size_t>(std::min(lanes, columns - v * lanes)));
       }
-      // The lines after the next ones, of these columns or of the next.
-      const S* later = coming < g.k           ? b + coming
-                       : j + 2 * width <= g.n ? b + width * g.b_col + coming - g.k
-                                              : b;
       const T* a = g.a + p * g.a_col;
-      int64_t wanted = columns;
-      for (int64_t r = 0; r < g.m; r += 4, wanted = 0) {
-        const auto add = g.m - r >= 4   ? &add_columns<4, D, S>
-                         : g.m - r == 3 ? &add_columns<3, D, S>
-                         : g.m - r == 2 ? &add_columns<2, D, S>
-                                        : &add_columns<1, D, S>;
-        add(d, depth, a + r * g.a_row, g.a_row, g.a_col, packed, sums + r * width, later, g.b_col, wanted);
+      if constexpr (kConverted) {
+        // The lines after the next ones, of these columns or of the next.
+        const int64_t coming = p + depth;
+        const S* later = coming < g.k           ? b + coming
+                         : j + 2 * width <= g.n ? b + width * g.b_col + coming - g.k
+                                                : b;
+        int64_t wanted = columns;
+        for (int64_t r = 0; r < g.m; r += 4, wanted = 0) {
+          const auto add = g.m - r >= 4   ? &add_columns<4, D, S>
+                           : g.m - r == 3 ? &add_columns<3, D, S>
+                           : g.m - r == 2 ? &add_columns<2, D, S>
+                                          : &add_columns<1, D, S>;
+          add(d, depth, a + r * g.a_row, g.a_row, g.a_col, packed, sums + r * width, later, g.b_col, wanted);
+        }
+      } else {
+        for (int64_t r = 0, rows; r < g.m; r += rows) {
+          rows = g.m - r >= 4 ? 4 : std::min<int64_t>(g.m - r, 2);
+          const auto add = rows == 4 ? &add_turned<4, D> : rows == 2 ? &add_turned<2, D> : &add_turned<1, D>;
+          add(d, depth, a + r * g.a_row, g.a_row, g.a_col, column, p, sums + r * width);
+        }
       }
       p += depth;
       if (p % kGemmBlock == 0 || p == g.k) end_block(totals, sums, g.m * width, p <= kGemmBlock);

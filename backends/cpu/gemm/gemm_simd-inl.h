@@ -126,18 +126,24 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const Columns& column) {
   }
 }
 
+/// Of each 128-bit block, the four elements of four vectors: out[i] has element i of each.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void transpose_blocks(D d, V c0, V c1, V c2, V c3, V* out) {
+  const auto low02 = hn::InterleaveLower(d, c0, c2), low13 = hn::InterleaveLower(d, c1, c3);
+  const auto high02 = hn::InterleaveUpper(d, c0, c2), high13 = hn::InterleaveUpper(d, c1, c3);
+  out[0] = hn::InterleaveLower(d, low02, low13);
+  out[1] = hn::InterleaveUpper(d, low02, low13);
+  out[2] = hn::InterleaveLower(d, high02, high13);
+  out[3] = hn::InterleaveUpper(d, high02, high13);
+}
+
 /// Reads column(lane)[0 .. kBlockLanes) for every lane; out[j] has lane's element j in each lane.
 template <class D, class Columns, class T = hn::TFromD<D>>
 HWY_INLINE void load_transposed(D d, const Columns& column, hn::Vec<D>* out) {
   if constexpr (sizeof(T) == 4) {
     const auto c0 = load_blocks<0>(d, column), c1 = load_blocks<1>(d, column);
     const auto c2 = load_blocks<2>(d, column), c3 = load_blocks<3>(d, column);
-    const auto low02 = hn::InterleaveLower(d, c0, c2), low13 = hn::InterleaveLower(d, c1, c3);
-    const auto high02 = hn::InterleaveUpper(d, c0, c2), high13 = hn::InterleaveUpper(d, c1, c3);
-    out[0] = hn::InterleaveLower(d, low02, low13);
-    out[1] = hn::InterleaveUpper(d, low02, low13);
-    out[2] = hn::InterleaveLower(d, high02, high13);
-    out[3] = hn::InterleaveUpper(d, high02, high13);
+    transpose_blocks(d, c0, c1, c2, c3, out);
   } else {
     const auto c0 = load_blocks<0>(d, column), c1 = load_blocks<1>(d, column);
     out[0] = hn::InterleaveLower(d, c0, c1);

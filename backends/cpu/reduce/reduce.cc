@@ -52,6 +52,9 @@ Reducer<T>::Reducer(ReduceOp op) : op_(op) {
   std::fill_n(lanes_, kReduceLanes, detail::identity<T>(op));
 }
 
+/// What the caches of one core hold for sure; beyond it, memory is what sums wait for.
+constexpr size_t kCachedBytes = size_t{8} << 20;
+
 template <class T>
 void Reducer<T>::feed_chunk(T chunk) {
   for (uint64_t carry = chunks_; carry & 1; carry >>= 1)
@@ -81,10 +84,11 @@ void Reducer<T>::walk(const ReduceWalks<T>& k, const char* p, size_t item, size_
     within_ = 0;
     std::fill_n(lanes_, kReduceLanes, detail::identity<T>(op_));
   }
+  const bool ahead = n * item > kCachedBytes;
   while (n >= kReduceChunk) {
     T results[32];
     const size_t count = std::min<size_t>(n / kReduceChunk, 32);
-    k.chunks(p, count, results);
+    k.chunks(p, count, ahead, results);
     for (size_t c = 0; c < count; ++c) feed_chunk(results[c]);
     p += count * kReduceChunk * item, n -= count * kReduceChunk;
     if (n > 0) check_stop();
@@ -113,7 +117,7 @@ template <class T, class Feed>
 T reduce_dense(ReduceOp op, const ReduceWalks<T>& walks, const char* p, size_t item, size_t n, Feed&& feed) {
   if (n == kReduceChunk) {
     T result;
-    walks.chunks(p, 1, &result);
+    walks.chunks(p, 1, false, &result);
     return result;
   }
   if (n < kReduceChunk && (op == ReduceOp::Max || op == ReduceOp::Min)) {
@@ -130,7 +134,7 @@ T reduce_dense(ReduceOp op, const ReduceWalks<T>& walks, const char* p, size_t i
   std::vector<T> results(chunks);
   parallel_for(0, static_cast<int64_t>(chunks), kParallelChunks, [&](int64_t begin, int64_t end) {
     walks.chunks(p + static_cast<size_t>(begin) * kReduceChunk * item, static_cast<size_t>(end - begin),
-                 results.data() + begin);
+                 n * item > kCachedBytes, results.data() + begin);
   });
   for (const T chunk : results) reducer.feed_chunk(chunk);
   feed(reducer, p + chunks * kReduceChunk * item, n - chunks * kReduceChunk);

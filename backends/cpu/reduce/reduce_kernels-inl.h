@@ -162,9 +162,10 @@ HWY_INLINE T extremum(const typename Load::From* p, size_t n) {
   return value;
 }
 
-/// kCount chunks side by side: their sums do not wait for one another.
+/// kCount chunks side by side: their sums do not wait for one another. Those that come next are asked for
+/// `ahead`: a chunk may end a page, beyond which the processor does not look by itself.
 template <ReduceOp kOp, class Load, size_t kCount, class D, class T = hn::TFromD<D>>
-HWY_INLINE void some_chunks(D d, const typename Load::From* p, T* out) {
+HWY_INLINE void some_chunks(D d, const typename Load::From* p, bool ahead, T* out) {
   using V = hn::Vec<D>;
   constexpr size_t kLanes = hn::MaxLanes(D());
   V sum[kCount][kVecs<D>];
@@ -180,6 +181,7 @@ HWY_INLINE void some_chunks(D d, const typename Load::From* p, T* out) {
       for (size_t v = 0; v < kVecs<D>; ++v) {
         sum[c][v] = combine<kOp>(d, sum[c][v], Load::vector(d, p + c * kReduceChunk + i + v * kLanes));
       }
+      if (ahead) __builtin_prefetch(p + (c + kCount) * kReduceChunk + i, 0, 2);
     }
   }
 #pragma GCC unroll 8
@@ -227,7 +229,7 @@ HWY_INLINE void some_rows(D d, const T* const* p, size_t n, T* out) {
 constexpr bool is_extremum(ReduceOp op) { return op == ReduceOp::Max || op == ReduceOp::Min; }
 
 template <ReduceOp kOp, class Load, class T>
-void chunks(const void* from, size_t count, T* out) {
+void chunks(const void* from, size_t count, bool ahead, T* out) {
   const auto* p = static_cast<const typename Load::From*>(from);
   if constexpr (is_extremum(kOp)) {
     for (size_t c = 0; c < count; ++c) out[c] = extremum<kOp, Load, T>(p + c * kReduceChunk, kReduceChunk);
@@ -237,11 +239,11 @@ void chunks(const void* from, size_t count, T* out) {
   constexpr size_t kTogether = std::max<size_t>(1, 8 / kVecs<LaneTag<T>>);
   size_t c = 0;
   for (; c + kTogether <= count; c += kTogether)
-    some_chunks<kOp, Load, kTogether>(d, p + c * kReduceChunk, out + c);
+    some_chunks<kOp, Load, kTogether>(d, p + c * kReduceChunk, ahead, out + c);
   if constexpr (kTogether >= 8) {
-    for (; c + 4 <= count; c += 4) some_chunks<kOp, Load, 4>(d, p + c * kReduceChunk, out + c);
+    for (; c + 4 <= count; c += 4) some_chunks<kOp, Load, 4>(d, p + c * kReduceChunk, ahead, out + c);
   }
-  for (; c < count; ++c) some_chunks<kOp, Load, 1>(d, p + c * kReduceChunk, out + c);
+  for (; c < count; ++c) some_chunks<kOp, Load, 1>(d, p + c * kReduceChunk, false, out + c);
 }
 
 template <ReduceOp kOp, bool kBackward, class T>

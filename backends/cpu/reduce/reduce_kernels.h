@@ -11,8 +11,9 @@ namespace tenon::cpu {
 /// loaded. Lengths and strides count elements.
 template <class T>
 struct ReduceWalks {
-  /// out[c] = chunk c of `count` whole chunks.
-  void (*chunks)(const void* p, size_t count, T* out);
+  /// out[c] = chunk c of `count` whole chunks. `ahead`: more follow than the caches hold, which the processor
+  /// is to fetch meanwhile.
+  void (*chunks)(const void* p, size_t count, bool ahead, T* out);
   /// Adds `n` elements to the lanes of an open chunk whose next lane is `at`. Extrema use the first lane
   /// alone.
   void (*lanes)(T* lanes, size_t at, const void* p, size_t n);

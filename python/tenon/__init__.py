@@ -222,6 +222,8 @@ def get_default_device() -> _C.device:
 
 def set_default_device(device: Any) -> None:
     """Says where tensors are made that no device is given for: the CPU, or None for that. Raises NotImplementedError for another."""
+    if device is not None and not isinstance(device, (str, _C.device)):
+        raise TypeError(f"set_default_device: device must be a device, its name or None, got {type(device).__name__}")
     if device is not None and (_C.device(device) if isinstance(device, str) else device) != _C.device("cpu"):
         raise NotImplementedError(
             f"set_default_device: tensors are made on the CPU where no device is given, not on {device}; give device= to what makes "

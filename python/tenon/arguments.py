@@ -144,11 +144,14 @@ def describe(value: object) -> str:
 
 
 def path_of(function: str, file: object, wanted: str = "filename must be a path") -> bytes:
-    """A path as the system has it; TypeError for what is none."""
+    """A path as the system has it; TypeError for what is none, FileNotFoundError for an empty one."""
     try:
-        return os.fsencode(file)  # type: ignore[arg-type]
+        path = os.fsencode(file)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{function}: {wanted}, got {describe(file)}") from None
+    if not path:
+        raise FileNotFoundError(f"{function}: {wanted}, got an empty one")
+    return path
 
 
 def unwrapped(function: Any) -> Any:

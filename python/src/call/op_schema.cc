@@ -130,8 +130,11 @@ Ref list_object(const schema::Type& type, PyObject* o) {
       }
     }
     if (!is_numpy_array(o) || type.base == BaseType::Tensor) return {};
-    const Ref items(checked(PySequence_List(o)));
-    return list_object(type, items.get());
+    const Ref items(PySequence_List(o));
+    if (items) return list_object(type, items.get());
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
+    PyErr_Clear();  // of an array without dimensions, which is no list
+    return {};
   }
   // int[2] says that one int will do for both, and no list of a length that the operator itself would refuse.
   return list_of(o, [&](PyObject* item) {

@@ -4,6 +4,7 @@ Each error names the operator and the argument, or what is wrong with it. tests/
 every operator; these are the ways that it does not know.
 """
 
+import numpy
 import pytest
 
 import tenon
@@ -204,6 +205,8 @@ CALLS = [
     ("multinomial", "samples", lambda: tenon.multinomial(tenon.tensor([1.0, 0, 0]), 2)),
     ("bernoulli", "probabilities", lambda: tenon.bernoulli(tenon.tensor([1.5]))),
     ("bernoulli", "probabilities", lambda: tenon.bernoulli(tenon.tensor([float("nan")]))),
+    ("set_default_device", "device", lambda: tenon.set_default_device(numpy.zeros(3, dtype=[("a", "i4")]))),
+    ("tenon::layernorm()", "normalized_shape", lambda: tenon.ops.layernorm(l, numpy.array(2.0))),
 ]  # fmt: skip
 
 
@@ -213,6 +216,12 @@ def test_the_error_names_operator_and_argument(operator, argument, call):
         call()
     message = str(caught.value)
     assert message.startswith(operator + ":") and argument in message, message
+
+
+@pytest.mark.parametrize("path", ["", b""])
+def test_an_empty_path_is_no_file(path):
+    with pytest.raises(FileNotFoundError, match="^load: f must be a path .*, got an empty one"):
+        tenon.load(path)
 
 
 def test_nothing_is_written_before_the_output_is_checked():

@@ -60,6 +60,7 @@ SUB_ROOMS = {
         "window",
         "fallback",
     ],
+    "backends/cpu": ["copy", "pointwise", "jit", "reduce", "gemm", "rows", "conv", "window", "sort", "attention", "region", "onednn", "ops"],
     "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "methods", "replay", "modules"],
 }
 # The gradient of as_strided adds up by index, as index_add does.

@@ -1,7 +1,7 @@
 // Attention and its gradients on tensors.
 #include "backends/cpu/attention/attention.h"
 
-#include "backends/cpu/ops/report.h"
+#include "backends/cpu/report.h"
 #include "tenon/core/tensor.h"
 #include "tenon/generated/attention/kernels.h"
 #include "tenon/ops/attention/geometry.h"

@@ -6,7 +6,7 @@
 #include "backends/cpu/conv/window_product.h"
 #include "backends/cpu/copy/convert.h"
 #include "backends/cpu/gemm/gemm.h"
-#include "backends/cpu/ops/report.h"
+#include "backends/cpu/report.h"
 #include "tenon/core/copy_report.h"
 #include "tenon/core/half.h"
 #include "tenon/generated/convolution/kernels.h"

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/copy/copy.h"
 #include "backends/cpu/gemm/gemm.h"
-#include "backends/cpu/ops/report.h"
+#include "backends/cpu/report.h"
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/parallel.h"
 #include "tenon/generated/matmul/kernels.h"

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/reduce/reduce.h"
+#include "backends/cpu/report.h"
 #include "tenon/core/half.h"
 #include "tenon/generated/softmax/kernels.h"
 

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "backends/cpu/copy/row_kernels.h"
-#include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/strided.h"
+#include "backends/cpu/report.h"
 #include "backends/cpu/sort/row_sorter.h"
 #include "tenon/core/parallel.h"
 #include "tenon/generated/sort/kernels.h"

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "backends/cpu/copy/row_kernels.h"
-#include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/ops/stub_functions.h"
 #include "backends/cpu/ops/whole_axes.h"
+#include "backends/cpu/report.h"
 #include "backends/cpu/window/window_kernels.h"
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/parallel.h"

@@ -1,6 +1,6 @@
 #include "backends/cpu/rows/run_rows.h"
 
-#include "backends/cpu/ops/report.h"
+#include "backends/cpu/report.h"
 #include "backends/cpu/rows/row_call.h"
 #include "backends/cpu/rows/row_plan.h"
 #include "backends/cpu/rows/row_worker.h"

@@ -1,5 +1,5 @@
 // Names of kernels with the instruction set that they ran on, as kernel reports show them.
-// Used by the kernels of this folder.
+// Used by the kernels of this room.
 #pragma once
 
 #include "backends/cpu/cpu_target.h"

@@ -131,7 +131,7 @@ void GraphTask::mark_needed(std::span<const Edge> captures) {
     if (options_.accumulate && steps_[index].node->next_edges().empty()) steps_[index].runs = true;
   }
   std::sort(captures_.begin(), captures_.end(),
-            [](const Capture& a, const Capture& b) { return a.step < b.step; });
+            [](const CapturedInput& a, const CapturedInput& b) { return a.step < b.step; });
   for (const uint32_t index : finished_) {
     Step& step = steps_[index];
     for (const Edge& edge : step.node->next_edges()) {
@@ -261,7 +261,7 @@ void GraphTask::apply_watched(Node& node, NodeCall& call) {
 
 void GraphTask::keep_captured(uint32_t index) {
   auto capture = std::lower_bound(captures_.begin(), captures_.end(), index,
-                                  [](const Capture& c, uint32_t step) { return c.step < step; });
+                                  [](const CapturedInput& c, uint32_t step) { return c.step < step; });
   for (; capture != captures_.end() && capture->step == index; ++capture) {
     const Tensor& grad = grads_[steps_[index].first_grad + capture->input_nr];
     if (devices_ && grad.defined()) devices_->streams().leave_to_caller(grad);

@@ -49,7 +49,7 @@ class GraphTask {
     bool runs = true;
     bool ready = false;
   };
-  struct Capture {
+  struct CapturedInput {
     uint32_t step;
     uint32_t input_nr;
     uint32_t place;  // in captured_
@@ -86,7 +86,7 @@ class GraphTask {
   std::vector<uint32_t> finished_;  // depth-first post-order: every node after all that it leads to
   std::vector<Tensor> grads_;
   std::vector<Ready> queue_;
-  std::vector<Capture> captures_;
+  std::vector<CapturedInput> captures_;
   std::vector<Tensor> captured_;
   Scratch scratch_;
   /// Nodes that another pass was visiting when this one reached them.

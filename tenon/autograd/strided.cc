@@ -16,13 +16,14 @@
 namespace tenon::autograd {
 namespace {
 
-struct Geometry {
+struct StridedTensor {
   Dims sizes, strides;
   int64_t offset = 0;
 
-  Geometry() = default;
+  StridedTensor() = default;
   /// `split`: of the real numbers that the elements of a complex tensor consist of.
-  Geometry(const Tensor& t, bool split) : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {
+  StridedTensor(const Tensor& t, bool split)
+      : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {
     if (!split) return;
     for (int64_t& s : strides) s *= 2;
     sizes.push_back(2);
@@ -43,7 +44,7 @@ Tensor join_parts(const Tensor& x, bool split) { return split ? tenon::view_as_c
 /// of them is complex and the other real, they meet as real numbers.
 struct Frame {
   bool split_base, split_view;
-  Geometry base, view;
+  StridedTensor base, view;
 
   Frame(const Tensor& base_, const Tensor& view_)
       : split_base(base_.is_complex() && !view_.is_complex()),
@@ -56,12 +57,16 @@ struct Frame {
   Tensor zeros(const Tensor& like) const { return like.new_zeros({std::max<int64_t>(end() - origin(), 0)}); }
 
  private:
-  static int64_t low(const Geometry& g) { return g.offset + extent(g.sizes, g.strides, "as_strided").low; }
-  static int64_t high(const Geometry& g) { return g.offset + extent(g.sizes, g.strides, "as_strided").high; }
+  static int64_t low(const StridedTensor& g) {
+    return g.offset + extent(g.sizes, g.strides, "as_strided").low;
+  }
+  static int64_t high(const StridedTensor& g) {
+    return g.offset + extent(g.sizes, g.strides, "as_strided").high;
+  }
 };
 
 // A dimension along which elements may meet elements of smaller-strided dimensions; -1 when all are apart.
-int overlapping_dim(const Geometry& g) {
+int overlapping_dim(const StridedTensor& g) {
   Dims order;
   for (size_t d = 0; d < g.sizes.size(); ++d) {
     if (g.sizes[d] > 1) order.push_back(static_cast<int64_t>(d));
@@ -78,7 +83,7 @@ int overlapping_dim(const Geometry& g) {
 
 // Sets `mask` where g shows an element of flat that is still false, and then that element: of several
 // positions that share a place the first.
-void mark_first(const Tensor& flat, int64_t origin, Geometry g, const Tensor& mask) {
+void mark_first(const Tensor& flat, int64_t origin, StridedTensor g, const Tensor& mask) {
   const int d = overlapping_dim(g);
   if (d < 0) {
     Tensor seen = g.of(flat, origin);

@@ -141,7 +141,7 @@ class BasicDeviceCache {
     Stream stream;
     std::deque<std::pair<Event, MemoryBlock*>> events;
   };
-  struct Capture {
+  struct CapturedStream {
     uint64_t pool;
     uint64_t stream;
   };
@@ -211,7 +211,7 @@ class BasicDeviceCache {
   size_t awaited_events_ = 0;
   std::vector<MemoryBlock*> deferred_;  // freed during a capture, without events so far
   std::vector<Event> spare_events_;
-  std::vector<Capture> captures_;
+  std::vector<CapturedStream> captures_;
   std::vector<uint64_t> private_pools_;
   uint64_t last_pool_ = 0;
   MemoryHistory history_;

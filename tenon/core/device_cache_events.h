@@ -163,7 +163,7 @@ void BasicDeviceCache<Faults>::begin_capture(uint64_t pool, Stream stream) {
   const Lock lock(mutex_);
   TENON_CHECK(std::find(private_pools_.begin(), private_pools_.end(), pool) != private_pools_.end(), Value,
               fmt::format("begin_capture: {} has no private pool {}", name_, pool));
-  for (const Capture& capture : captures_)
+  for (const CapturedStream& capture : captures_)
     TENON_CHECK(capture.stream != stream.id, Runtime,
                 fmt::format("begin_capture: {} is captured already", to_string(stream)));
   captures_.push_back({pool, stream.id});
@@ -172,7 +172,7 @@ void BasicDeviceCache<Faults>::begin_capture(uint64_t pool, Stream stream) {
 template <class Faults>
 void BasicDeviceCache<Faults>::end_capture(uint64_t pool, Stream stream) noexcept {
   const Lock lock(mutex_);
-  std::erase_if(captures_, [&](const Capture& c) { return c.pool == pool && c.stream == stream.id; });
+  std::erase_if(captures_, [&](const CapturedStream& c) { return c.pool == pool && c.stream == stream.id; });
   if (!captures_.empty()) return;
   std::vector<MemoryBlock*> deferred;
   deferred.swap(deferred_);

@@ -67,7 +67,7 @@ Address BasicDeviceCache<Faults>::allocate(size_t nbytes, Stream stream) {
 /// The private pool of a stream that is captured; else 0.
 template <class Faults>
 uint64_t BasicDeviceCache<Faults>::pool_id_for(Stream stream) const noexcept {
-  for (const Capture& capture : captures_) {
+  for (const CapturedStream& capture : captures_) {
     if (capture.stream == stream.id) return capture.pool;
   }
   return 0;

@@ -12,7 +12,7 @@ namespace {
 
 // A conversion is one kernel, or a few in a row: through int32 or float32 where narrow elements become 8
 // bytes long or the reverse. Elements between two kernels stay in the L1 cache.
-struct Plan {
+struct Conversion {
   struct Step {
     uint8_t from, to;  // real_index
   };
@@ -27,21 +27,21 @@ constexpr DType word_of(DType t) {
   return item_size(t) >= 4 ? t : is_half(t) ? DType::Float32 : DType::Int32;
 }
 
-constexpr Plan make_plan(DType from, DType to) {
-  Plan plan;
-  plan.from_size = static_cast<int64_t>(item_size(from));
-  plan.to_size = static_cast<int64_t>(item_size(to));
+constexpr Conversion make_conversion(DType from, DType to) {
+  Conversion conversion;
+  conversion.from_size = static_cast<int64_t>(item_size(from));
+  conversion.to_size = static_cast<int64_t>(item_size(to));
   const bool same_bits = item_size(from) == 1 && item_size(to) == 1 && !converts_directly(from, to);
-  for (DType at = from; at != to || (plan.count == 0 && at == DType::Bool);) {
+  for (DType at = from; at != to || (conversion.count == 0 && at == DType::Bool);) {
     if (same_bits) break;
     DType next = to;
     if (!converts_directly(at, next)) next = word_of(at) != at ? word_of(at) : word_of(to);
     if (!converts_directly(at, next)) next = DType::Float64;  // float32 to int64
-    plan.steps[static_cast<size_t>(plan.count++)] = {static_cast<uint8_t>(real_index(at)),
-                                                     static_cast<uint8_t>(real_index(next))};
+    conversion.steps[static_cast<size_t>(conversion.count++)] = {static_cast<uint8_t>(real_index(at)),
+                                                                 static_cast<uint8_t>(real_index(next))};
     at = next;
   }
-  return plan;
+  return conversion;
 }
 
 // Elements of a piece of a conversion: 2 KB of the widest.
@@ -50,65 +50,68 @@ struct Piece {
   alignas(64) char bytes[kPiece * 8];
 };
 
-void run_steps(const RowKernels& kernels, const Plan& plan, char* dst, const char* src, int64_t n) {
+void run_steps(const RowKernels& kernels, const Conversion& conversion, char* dst, const char* src,
+               int64_t n) {
   Piece between[2];
-  if (plan.count == 0) {
+  if (conversion.count == 0) {
     std::memcpy(dst, src, static_cast<size_t>(n));
     return;
   }
-  for (int s = 0; s < plan.count; ++s) {
-    const Plan::Step step = plan.steps[static_cast<size_t>(s)];
-    char* to = s + 1 == plan.count ? dst : between[s % 2].bytes;
+  for (int s = 0; s < conversion.count; ++s) {
+    const Conversion::Step step = conversion.steps[static_cast<size_t>(s)];
+    char* to = s + 1 == conversion.count ? dst : between[s % 2].bytes;
     kernels.convert[step.from][step.to](to, src, static_cast<size_t>(n));
     src = to;
   }
 }
 
 // `rows` rows of n elements, no more than a piece of them in all.
-void convert_piece(const RowKernels& kernels, const Plan& plan, char* dst, BlockStrides ds, const char* src,
-                   BlockStrides ss, int64_t n, int64_t rows) {
+void convert_piece(const RowKernels& kernels, const Conversion& conversion, char* dst, BlockStrides ds,
+                   const char* src, BlockStrides ss, int64_t n, int64_t rows) {
   Piece packed, converted;
   const auto width = static_cast<size_t>(n);
   const bool one = rows == 1;
   const char* in = src;
-  if (!(ss.inner == plan.from_size && (one || ss.outer == n * plan.from_size))) {
-    const auto pack = kernels.pack[element_size_index(plan.from_size)];
+  if (!(ss.inner == conversion.from_size && (one || ss.outer == n * conversion.from_size))) {
+    const auto pack = kernels.pack[element_size_index(conversion.from_size)];
     for (int64_t j = 0; j < rows; ++j)
-      pack(packed.bytes + j * n * plan.from_size, src + j * ss.outer, ss.inner, width);
+      pack(packed.bytes + j * n * conversion.from_size, src + j * ss.outer, ss.inner, width);
     in = packed.bytes;
   }
-  const bool dense = ds.inner == plan.to_size && (one || ds.outer == n * plan.to_size);
+  const bool dense = ds.inner == conversion.to_size && (one || ds.outer == n * conversion.to_size);
   char* out = dense ? dst : converted.bytes;
-  run_steps(kernels, plan, out, in, n * rows);
+  run_steps(kernels, conversion, out, in, n * rows);
   if (dense) return;
-  const auto unpack = kernels.unpack[element_size_index(plan.to_size)];
-  for (int64_t j = 0; j < rows; ++j) unpack(dst + j * ds.outer, out + j * n * plan.to_size, ds.inner, width);
+  const auto unpack = kernels.unpack[element_size_index(conversion.to_size)];
+  for (int64_t j = 0; j < rows; ++j)
+    unpack(dst + j * ds.outer, out + j * n * conversion.to_size, ds.inner, width);
 }
 
-void convert_block(const Plan& plan, void* dst, BlockStrides ds, const void* src, BlockStrides ss, int64_t n0,
-                   int64_t n1) {
+void convert_block(const Conversion& conversion, void* dst, BlockStrides ds, const void* src, BlockStrides ss,
+                   int64_t n0, int64_t n1) {
   const RowKernels& kernels = row_kernels();
   auto* d = static_cast<char*>(dst);
   const auto* s = static_cast<const char*>(src);
-  if (plan.count <= 1 && ss.inner == plan.from_size && ds.inner == plan.to_size) {
+  if (conversion.count <= 1 && ss.inner == conversion.from_size && ds.inner == conversion.to_size) {
     const bool one = ss.outer == n0 * ss.inner && ds.outer == n0 * ds.inner;
     if (one) n0 *= std::exchange(n1, 1);
-    for (int64_t j = 0; j < n1; ++j) run_steps(kernels, plan, d + j * ds.outer, s + j * ss.outer, n0);
+    for (int64_t j = 0; j < n1; ++j) run_steps(kernels, conversion, d + j * ds.outer, s + j * ss.outer, n0);
     return;
   }
   // Short rows go together.
   const int64_t rows = std::clamp<int64_t>(kPiece / std::max<int64_t>(n0, 1), 1, std::max<int64_t>(n1, 1));
   for (int64_t j = 0; j < n1; j += rows) {
     const int64_t m = std::min(rows, n1 - j);
-    if (m == 1 && ss.inner == 0 && ds.inner == plan.to_size && n0 > 1) {
+    if (m == 1 && ss.inner == 0 && ds.inner == conversion.to_size && n0 > 1) {
       Piece one;
-      run_steps(kernels, plan, one.bytes, s + j * ss.outer, 1);
-      kernels.fill[element_size_index(plan.to_size)](d + j * ds.outer, one.bytes, static_cast<size_t>(n0));
+      run_steps(kernels, conversion, one.bytes, s + j * ss.outer, 1);
+      kernels.fill[element_size_index(conversion.to_size)](d + j * ds.outer, one.bytes,
+                                                           static_cast<size_t>(n0));
       continue;
     }
     for (int64_t i = 0; i < n0; i += kPiece) {
-      convert_piece(kernels, plan, d + j * ds.outer + i * ds.inner, ds, s + j * ss.outer + i * ss.inner, ss,
-                    std::min(kPiece, n0 - i), m);
+      convert_piece(kernels, conversion, d + j * ds.outer + i * ds.inner, ds, s + j * ss.outer + i * ss.inner,
+                    ss, std::min(kPiece, n0 - i), m);
     }
   }
 }
@@ -137,10 +140,10 @@ void copy_block(void* dst, BlockStrides ds, const void* src, BlockStrides ss, in
 }
 
 template <DType kFrom, DType kTo>
-constexpr Plan kPlan = make_plan(kFrom, kTo);
+constexpr Conversion kConversion = make_conversion(kFrom, kTo);
 template <DType kFrom, DType kTo>
 void convert_real(void* dst, BlockStrides ds, const void* src, BlockStrides ss, int64_t n0, int64_t n1) {
-  convert_block(kPlan<kFrom, kTo>, dst, ds, src, ss, n0, n1);
+  convert_block(kConversion<kFrom, kTo>, dst, ds, src, ss, n0, n1);
 }
 
 // Complex elements are their parts side by side: the real ones have the stride of the whole.

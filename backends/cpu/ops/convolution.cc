@@ -72,12 +72,12 @@ struct Image {
 };
 
 /// The numbers of a convolution for depth, height and width.
-struct Geometry {
+struct WindowNumbers {
   std::array<int64_t, kWindowAxes> stride{1, 1, 1}, padding{}, dilation{1, 1, 1};
   bool transposed;
   int64_t groups;
 
-  Geometry(size_t spatial, IntArrayRef s, IntArrayRef p, IntArrayRef d, bool transposed, int64_t groups)
+  WindowNumbers(size_t spatial, IntArrayRef s, IntArrayRef p, IntArrayRef d, bool transposed, int64_t groups)
       : transposed(transposed), groups(groups) {
     const int64_t zero = 0;
     const ops::ConvolutionNumbers n = ops::convolution_numbers(spatial, s, p, d, IntArrayRef(zero));
@@ -106,7 +106,7 @@ Windows windows_of(const Image& from, DType compute, int64_t groups) {
 }
 
 /// Windows that start `stride` apart; taps are `dilation` apart.
-void set_forward_axes(Windows& w, const Geometry& g, const std::array<int64_t, kWindowAxes>& outputs,
+void set_forward_axes(Windows& w, const WindowNumbers& g, const std::array<int64_t, kWindowAxes>& outputs,
                       const std::array<int64_t, kWindowAxes>& kernel) {
   for (size_t a = 0; a < kWindowAxes; ++a) {
     w.axes[a].outputs = outputs[a];
@@ -117,7 +117,7 @@ void set_forward_axes(Windows& w, const Geometry& g, const std::array<int64_t, k
 
 template <class T>
 WindowProduct<T> product_of(const Image& input, const Image& weight, const Image& out, const T* bias,
-                            const Geometry& g) {
+                            const WindowNumbers& g) {
   constexpr DType kCompute = dtype_of<T>;
   WindowProduct<T> p;
   p.groups = g.groups;
@@ -161,7 +161,7 @@ struct Phase {
 /// The product of the results that begin at `first` along each axis.
 template <class T>
 WindowProduct<T> product_of_phase(WindowProduct<T> p, const std::array<int64_t, kWindowAxes>& first,
-                                  const Image& weight, const Image& out, const Geometry& g) {
+                                  const Image& weight, const Image& out, const WindowNumbers& g) {
   for (size_t a = 0; a < kWindowAxes; ++a) {
     const Phase phase(first[a], out.sizes[a], weight.sizes[a], g.stride[a], g.padding[a], g.dilation[a]);
     p.out += first[a] * out.strides[a];
@@ -180,7 +180,7 @@ WindowProduct<T> product_of_phase(WindowProduct<T> p, const std::array<int64_t, 
 
 template <class T>
 size_t convolve_transposed(const WindowProduct<T>& all, const Image& weight, const Image& out,
-                           const Geometry& g) {
+                           const WindowNumbers& g) {
   constexpr size_t kAtOnce = 512;  // large strides have many phases
   std::vector<WindowProduct<T>> products;
   size_t copied = 0;
@@ -216,7 +216,7 @@ bool channels_inside(const Image& t) {
 /// product for each group, with the same sums. False if it is no such convolution.
 template <class T>
 bool multiply_positions(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
-                        const Geometry& g) {
+                        const WindowNumbers& g) {
   if constexpr (!std::is_floating_point_v<T>) return false;
   constexpr int64_t kItem = sizeof(T);
   const std::array<int64_t, kWindowAxes> ones{1, 1, 1}, zeros{};
@@ -249,8 +249,8 @@ bool multiply_positions(const WindowProduct<T>& p, const Image& input, const Ima
 
 /// Returns how many bytes of the weight were copied.
 template <class T>
-size_t convolve(const Image& input, const Image& weight, const T* bias, const Geometry& g, const Image& out,
-                int64_t alpha, int64_t beta) {
+size_t convolve(const Image& input, const Image& weight, const T* bias, const WindowNumbers& g,
+                const Image& out, int64_t alpha, int64_t beta) {
   WindowProduct<T> product = product_of<T>(input, weight, out, bias, g);
   set_scale<T>(product, alpha, beta);
   if (multiply_positions(product, input, weight, out, g)) return 0;
@@ -262,7 +262,7 @@ size_t convolve(const Image& input, const Image& weight, const T* bias, const Ge
 }
 
 /// out = alpha * convolution + beta * out + bias, of real tensors.
-void convolve_real(const Tensor& input, const Tensor& weight, const Tensor& bias, const Geometry& g,
+void convolve_real(const Tensor& input, const Tensor& weight, const Tensor& bias, const WindowNumbers& g,
                    const Tensor& out, int64_t alpha, int64_t beta) {
   with_compute(compute_dtype(input.dtype()), [&]<class T>() {
     std::vector<T> numbers;
@@ -281,8 +281,8 @@ void convolve_real(const Tensor& input, const Tensor& weight, const Tensor& bias
 }
 
 template <class T>
-void differentiate(const Image& grad, const Image& input, const Geometry& g, const Image& out, int64_t alpha,
-                   int64_t beta) {
+void differentiate(const Image& grad, const Image& input, const WindowNumbers& g, const Image& out,
+                   int64_t alpha, int64_t beta) {
   constexpr DType kCompute = dtype_of<T>;
   // A transposed convolution is one whose input and result have changed places.
   const Image &from = g.transposed ? grad : input, &rows = g.transposed ? input : grad;
@@ -323,7 +323,7 @@ void convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, 
                  Tensor& out) {
   if (out.numel() == 0) return;
   report_kernel("convolution", TENON_KERNEL_NAMES("windows"));
-  const Geometry g(input.sizes().size() - 2, stride, padding, dilation, transposed, groups);
+  const WindowNumbers g(input.sizes().size() - 2, stride, padding, dilation, transposed, groups);
   if (!input.is_complex()) return convolve_real(input, weight, bias, g, out, 1, 0);
   int64_t part = 0;
   for_parts(input, weight, out,
@@ -340,7 +340,7 @@ void convolution_weight_gradient(const Tensor& grad_output, const Tensor& input,
   if (out.numel() == 0) return;
   if (grad_output.numel() == 0 || input.numel() == 0) return ops::zero_elements(out);
   report_kernel("_convolution_weight_gradient", TENON_KERNEL_NAMES("windows"));
-  const Geometry g(input.sizes().size() - 2, stride, padding, dilation, transposed, groups);
+  const WindowNumbers g(input.sizes().size() - 2, stride, padding, dilation, transposed, groups);
   const auto real = [&](const Tensor& a, const Tensor& b, const Tensor& to, int64_t alpha, int64_t beta,
                         bool) {
     with_compute(compute_dtype(a.dtype()),

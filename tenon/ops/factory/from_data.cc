@@ -75,10 +75,10 @@ Tensor tensor_from_memory(const void* data, int64_t count, DType stored, DType w
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, BlobDeleter deleter, void* context,
                  TensorOptions options) {
   // Ownership of `context` is ours from the start, also when something is wrong.
-  struct Guard {
+  struct ReleaseBuffer {
     BlobDeleter deleter;
     void* context;
-    ~Guard() {
+    ~ReleaseBuffer() {
       if (deleter) deleter(context);
     }
   } guard{deleter, context};

@@ -65,7 +65,7 @@ std::vector<Term> parse_operands(std::string_view text, std::string_view equatio
 
 /// What an equation says: its operands, and the order of dimensions that all of them get: those of the
 /// result (`dots` of them for "..."), then those that are summed.
-struct Plan {
+struct Equation {
   std::vector<Term> operands;
   std::array<int64_t, kLetters> place{};  // of each letter; -1 where it does not occur
   int64_t dots = 0, dots_at = 0, outputs = 0, rank = 0;
@@ -78,23 +78,23 @@ struct Plan {
   }
 };
 
-Plan make_plan(std::string_view equation, TensorList tensors) {
-  Plan plan;
-  plan.place.fill(-1);
+Equation parse_equation(std::string_view equation, TensorList tensors) {
+  Equation parsed;
+  parsed.place.fill(-1);
   const size_t arrow = equation.find("->");
-  plan.operands = parse_operands(equation.substr(0, arrow), equation);
-  TENON_CHECK(
-      plan.operands.size() == tensors.size(), Value,
-      fmt::format("einsum: '{}' has {} operand{}, and {} tensor{} were given", equation, plan.operands.size(),
-                  plan.operands.size() == 1 ? "" : "s", tensors.size(), tensors.size() == 1 ? "" : "s"));
+  parsed.operands = parse_operands(equation.substr(0, arrow), equation);
+  TENON_CHECK(parsed.operands.size() == tensors.size(), Value,
+              fmt::format("einsum: '{}' has {} operand{}, and {} tensor{} were given", equation,
+                          parsed.operands.size(), parsed.operands.size() == 1 ? "" : "s", tensors.size(),
+                          tensors.size() == 1 ? "" : "s"));
   std::array<int, kLetters> uses{};
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const Term& term = plan.operands[i];
+    const Term& term = parsed.operands[i];
     const auto named = static_cast<int64_t>(term.labels.size()) - term.has_dots;
     TENON_CHECK(term.has_dots ? tensors[i].dim() >= named : tensors[i].dim() == named, Shape,
                 fmt::format("einsum: operand {} of '{}' names {} dimension{}, and the tensor has shape {}", i,
                             equation, named, named == 1 ? "" : "s", to_string(tensors[i].sizes())));
-    if (term.has_dots) plan.dots = std::max(plan.dots, tensors[i].dim() - named);
+    if (term.has_dots) parsed.dots = std::max(parsed.dots, tensors[i].dim() - named);
     for (const int label : term.labels) {
       if (label >= 0) ++uses[at(label)];
     }
@@ -112,8 +112,8 @@ Plan make_plan(std::string_view equation, TensorList tensors) {
   bool dots_placed = false;
   for (const int label : result.labels) {
     if (label < 0) {
-      plan.dots_at = next;
-      next += plan.dots;
+      parsed.dots_at = next;
+      next += parsed.dots;
       dots_placed = true;
       continue;
     }
@@ -121,32 +121,32 @@ Plan make_plan(std::string_view equation, TensorList tensors) {
                 fmt::format("einsum: the result of '{}' names '{}', a dimension that no operand has",
                             equation, letter(label)));
     TENON_CHECK(
-        plan.place[at(label)] < 0, Value,
+        parsed.place[at(label)] < 0, Value,
         fmt::format("einsum: the result of '{}' names dimension '{}' twice", equation, letter(label)));
-    plan.place[at(label)] = next++;
+    parsed.place[at(label)] = next++;
   }
-  plan.outputs = next;
+  parsed.outputs = next;
   if (!dots_placed) {
-    plan.dots_at = next;
-    next += plan.dots;
+    parsed.dots_at = next;
+    next += parsed.dots;
   }
   for (int label = 0; label < kLetters; ++label) {
-    if (uses[at(label)] > 0 && plan.place[at(label)] < 0) plan.place[at(label)] = next++;
+    if (uses[at(label)] > 0 && parsed.place[at(label)] < 0) parsed.place[at(label)] = next++;
   }
-  plan.rank = next;
-  return plan;
+  parsed.rank = next;
+  return parsed;
 }
 
-/// An operand with the dimensions of the plan, of size 1 where it has none.
-Tensor spread(const Plan& plan, const Term& term, Tensor t) {
+/// An operand with the dimensions of the equation, of size 1 where it has none.
+Tensor spread(const Equation& parsed, const Term& term, Tensor t) {
   const int64_t dots = t.dim() - (static_cast<int64_t>(term.labels.size()) - term.has_dots);
   // The place of each dimension of t; a letter that occurs again is taken along the diagonal.
   std::vector<int64_t> places;
   for (const int label : term.labels) {
     if (label < 0) {
-      for (int64_t i = 0; i < dots; ++i) places.push_back(plan.dots_at + plan.dots - dots + i);
+      for (int64_t i = 0; i < dots; ++i) places.push_back(parsed.dots_at + parsed.dots - dots + i);
     } else {
-      places.push_back(plan.place[at(label)]);
+      places.push_back(parsed.place[at(label)]);
     }
   }
   for (size_t d = 0; d < places.size();) {
@@ -159,14 +159,14 @@ Tensor spread(const Plan& plan, const Term& term, Tensor t) {
     TENON_CHECK(
         t.size(static_cast<int64_t>(d)) == t.size(other), Shape,
         fmt::format("einsum: dimension {}, which is repeated in an operand, needs one size, got {} and {}",
-                    plan.name_of(places[d]), t.size(static_cast<int64_t>(d)), t.size(other)));
+                    parsed.name_of(places[d]), t.size(static_cast<int64_t>(d)), t.size(other)));
     t = t.diagonal(0, static_cast<int64_t>(d), other);
     const int64_t place = places[d];
     places.erase(places.begin() + other);
     places.erase(places.begin() + static_cast<int64_t>(d));
     places.push_back(place);
   }
-  Dims order(at(plan.rank), -1);
+  Dims order(at(parsed.rank), -1);
   int64_t rank = t.dim();
   for (size_t d = 0; d < places.size(); ++d) order[at(places[d])] = static_cast<int64_t>(d);
   for (int64_t& d : order) {
@@ -242,17 +242,18 @@ Tensor einsum(std::string_view equation, TensorList tensors, std::optional<IntAr
                 fmt::format("einsum: all operands must have one dtype, got {} and {}",
                             name(tensors[0].dtype()), name(t.dtype())));
   }
-  const Plan plan = make_plan(equation, tensors);
+  const Equation parsed = parse_equation(equation, tensors);
   std::vector<Tensor> operands;
-  for (size_t i = 0; i < tensors.size(); ++i) operands.push_back(spread(plan, plan.operands[i], tensors[i]));
-  for (int64_t d = 0; d < plan.rank; ++d) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    operands.push_back(spread(parsed, parsed.operands[i], tensors[i]));
+  for (int64_t d = 0; d < parsed.rank; ++d) {
     int64_t size = 1;
     size_t first = 0;
     for (size_t i = 0; i < operands.size(); ++i) {
       const int64_t n = operands[i].size(d);
       TENON_CHECK(n == size || n == 1 || size == 1, Shape,
                   fmt::format("einsum: dimension {} of '{}' has size {} in operand {} and {} in operand {}",
-                              plan.name_of(d), equation, size, first, n, i));
+                              parsed.name_of(d), equation, size, first, n, i));
       if (size == 1) first = i;
       if (n != 1) size = n;
     }
@@ -277,8 +278,8 @@ Tensor einsum(std::string_view equation, TensorList tensors, std::optional<IntAr
     operands.erase(operands.begin() + static_cast<int64_t>(j));
     operands.erase(operands.begin() + static_cast<int64_t>(i));
     // A dimension is summed once no other operand has it.
-    std::vector<bool> sums(at(plan.rank));
-    for (int64_t d = plan.outputs; d < plan.rank; ++d) {
+    std::vector<bool> sums(at(parsed.rank));
+    for (int64_t d = parsed.outputs; d < parsed.rank; ++d) {
       sums[at(d)] =
           std::all_of(operands.begin(), operands.end(), [&](const Tensor& t) { return t.size(d) == 1; });
     }
@@ -287,10 +288,10 @@ Tensor einsum(std::string_view equation, TensorList tensors, std::optional<IntAr
   }
   Tensor result = operands[0];
   Dims rest;
-  for (int64_t d = plan.outputs; d < plan.rank; ++d) rest.push_back(d);
+  for (int64_t d = parsed.outputs; d < parsed.rank; ++d) rest.push_back(d);
   if (rest.empty()) return result;
   if (tensors.size() == 1) return tenon::sum(result, rest, false, result.dtype());
-  Dims sizes(result.sizes().data(), at(plan.outputs));
+  Dims sizes(result.sizes().data(), at(parsed.outputs));
   return result.reshape(sizes);
 }
 

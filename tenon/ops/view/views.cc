@@ -13,10 +13,10 @@ namespace tenon::ops {
 namespace {
 
 /// `self` with dimension `dim` taken out or its geometry replaced starts from these copies.
-struct Geometry {
+struct StridedView {
   Dims sizes, strides;
   int64_t offset;
-  explicit Geometry(const Tensor& t)
+  explicit StridedView(const Tensor& t)
       : sizes(t.sizes().to_dims()), strides(t.strides().to_dims()), offset(t.storage_offset()) {}
   void erase(int64_t dim) {
     sizes.erase(at(dim));
@@ -27,7 +27,7 @@ struct Geometry {
 
 }  // namespace
 
-Tensor alias(const Tensor& self) { return Geometry(self).view(self); }
+Tensor alias(const Tensor& self) { return StridedView(self).view(self); }
 
 Tensor detach(const Tensor& self) {
   // No base: whatever history `self` has or gets later, this tensor has none.
@@ -86,7 +86,7 @@ Tensor permute(const Tensor& self, IntArrayRef dims) {
                   "desired ordering of dimensions, input.dim() = {} is not equal to len(dims) = {}",
                   self.dim(), dims.size()));
   const Dims order = wrap_dims(dims, self.dim(), "permute");
-  Geometry g(self);
+  StridedView g(self);
   for (size_t d = 0; d < order.size(); ++d) {
     g.sizes[d] = self.sizes()[at(order[d])];
     g.strides[d] = self.strides()[at(order[d])];
@@ -101,7 +101,7 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   TENON_CHECK(index >= -size && index < size, Index,
               fmt::format("select: index {} out of range for tensor of size {} at dimension {}", index,
                           to_string(self.sizes()), d));
-  Geometry g(self);
+  StridedView g(self);
   g.offset += (index < 0 ? index + size : index) * g.strides[at(d)];
   g.erase(d);
   return g.view(self);
@@ -123,7 +123,7 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
              int64_t step) {
   TENON_CHECK(self.dim() > 0, Index, "slice: cannot be applied to a 0-dim tensor");
   const auto d = at(wrap_dim(dim, self.dim(), "slice"));
-  Geometry g(self);
+  StridedView g(self);
   const SliceRange range = slice_range(g.sizes[d], start, end, step, "slice");
   int64_t stride = 0;
   if (range.length > 1)
@@ -139,7 +139,7 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
 }
 
 Tensor flip(const Tensor& self, IntArrayRef dims) {
-  Geometry g(self);
+  StridedView g(self);
   for (const int64_t dim : wrap_dims(dims, self.dim(), "flip")) {
     if (g.sizes.empty()) break;
     const auto d = at(dim);
@@ -205,7 +205,7 @@ Tensor as_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride,
 
 Tensor unsqueeze(const Tensor& self, int64_t dim) {
   const int64_t d = wrap_dim(dim, self.dim() + 1, "unsqueeze");
-  Geometry g(self);
+  StridedView g(self);
   const int64_t stride = d < self.dim() ? g.sizes[at(d)] * g.strides[at(d)] : 1;
   g.sizes.insert(at(d), 1);
   g.strides.insert(at(d), stride);
@@ -213,7 +213,7 @@ Tensor unsqueeze(const Tensor& self, int64_t dim) {
 }
 
 Tensor squeeze(const Tensor& self) {
-  Geometry g(self);
+  StridedView g(self);
   for (int64_t d = self.dim(); d-- > 0;) {
     if (g.sizes[at(d)] == 1) g.erase(d);
   }
@@ -222,7 +222,7 @@ Tensor squeeze(const Tensor& self) {
 
 Tensor squeeze_dim(const Tensor& self, int64_t dim) {
   const int64_t d = wrap_dim(dim, self.dim(), "squeeze");
-  Geometry g(self);
+  StridedView g(self);
   if (self.dim() > 0 && g.sizes[at(d)] == 1) g.erase(d);
   return g.view(self);
 }
@@ -230,7 +230,7 @@ Tensor squeeze_dim(const Tensor& self, int64_t dim) {
 Tensor squeeze_dims(const Tensor& self, IntArrayRef dim) {
   Dims dims = wrap_dims(dim, self.dim(), "squeeze");
   std::sort(dims.begin(), dims.end());
-  Geometry g(self);
+  StridedView g(self);
   for (size_t i = dims.size(); i-- > 0;) {
     if (self.dim() > 0 && g.sizes[at(dims[i])] == 1) g.erase(dims[i]);
   }
@@ -241,7 +241,7 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   const int64_t a = wrap_dim(dim1, self.dim(), "diagonal"), b = wrap_dim(dim2, self.dim(), "diagonal");
   TENON_CHECK(a != b, Value, fmt::format("diagonal: dimensions cannot be identical {}, {}", dim1, dim2));
   offset = std::max(offset, -std::numeric_limits<int64_t>::max());  // so that it has a negation
-  Geometry g(self);
+  StridedView g(self);
   const int64_t length = diagonal_length(g.sizes[at(a)], g.sizes[at(b)], offset);
   if (length > 0) g.offset += offset >= 0 ? offset * g.strides[at(b)] : -offset * g.strides[at(a)];
   // Unsigned: the strides of no elements are any numbers.
@@ -255,7 +255,7 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
 }
 
 Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
-  Geometry g(self);
+  StridedView g(self);
   g.sizes = unfolded_sizes(self.sizes(), dimension, size, step);
   if (self.dim() == 0) {
     g.strides.push_back(1);

@@ -34,6 +34,7 @@ def rows():
     yield from _indexed()
     yield from _sort()
     yield from _windows()
+    yield from _recurrent()
     yield from _programs()
 
 
@@ -222,6 +223,15 @@ _MODELS = """
 import pathlib
 sys.path.insert(0, str(pathlib.Path({tests!r})))
 from programs import load
+def _recurrent():
+    for layer in ("LSTM", "GRU"):
+        for name, bound, shape in (("one step", 0.3, (1, 1)), ("100 steps", 0.65, (100, 1)), ("100 steps, batch 32", 0.8, (100, 32))):
+            setup = f"m, a = t.nn.{layer}(128, 128), t.randn(*{shape}, 128)\ndef step():\n    with t.no_grad():\n        m(a)"
+            yield Row(f"{layer}, {name}", bound, "step()", setup)
+        setup = f"m, a = t.nn.{layer}(128, 128), t.randn(100, 1, 128)\ndef step():\n    m.zero_grad()\n    m(a)[0].sum().backward()"
+        yield Row(f"{layer}, 100 steps with backward", 0.65, "step()", setup)
+
+
 def trainer(model, loss, lr=0.01):
     optimizer = t.optim.SGD(model.parameters(), lr=lr)
     def step():

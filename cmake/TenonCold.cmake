@@ -1,6 +1,8 @@
 # What runs now and then: a file is read, a graph written down, machine code made, a device loaded, something printed. It is
 # compiled for size, which halves it; no call of an operator goes through it. Takes these files out of TENON_SOURCES and
 # TENON_CPU_SOURCES and gives TENON_COLD_OBJECTS, which libraries have in their place.
+# The loops of recurrent layers are here, too: products and expressions, which are elsewhere, take their time. Paths are those of
+# the lists, which have no "..".
 file(GLOB cold CONFIGURE_DEPENDS
      autograd/anomaly.cc autograd/print_history.cc
      builder/*.cc
@@ -13,11 +15,12 @@ file(GLOB cold CONFIGURE_DEPENDS
      io/*.cc
      nn/*.cc
      ops/print.cc
+     ops/recurrent/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/recurrent*.cc
      plugin/*load.cc plugin/library_file.cc plugin/optional_functions.cc plugin/registrar.cc plugin/search.cc
      record/fused.cc record/report.cc
-     ../backends/cpu/jit/emitter.cc ../backends/cpu/jit/memory.cc ../backends/cpu/jit/operations.cc
-     ../backends/cpu/jit/pi_reduce.cc
-     ../backends/cpu/onednn/api.cc ../backends/cpu/onednn/engine.cc ../backends/cpu/onednn/primitive.cc)
+     ${PROJECT_SOURCE_DIR}/backends/cpu/jit/emitter.cc ${PROJECT_SOURCE_DIR}/backends/cpu/jit/memory.cc ${PROJECT_SOURCE_DIR}/backends/cpu/jit/operations.cc
+     ${PROJECT_SOURCE_DIR}/backends/cpu/jit/pi_reduce.cc
+     ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/api.cc ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/engine.cc ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/primitive.cc)
 # How a plan runs, and sums over bytes.
 list(FILTER cold EXCLUDE REGEX "/(builder/(cached_plan|plans)|cache/form|io/(checkpoint|safetensors|zip))\\.cc$")
 

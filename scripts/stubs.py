@@ -31,6 +31,8 @@ MEANING = {
     "attention_forward": "`softmax(query @ key.T * scale + attn_mask) @ value` by blocks of 128 keys, and the logarithm of each query's sum of exponentials. Dropout draws from the position `seed`, `offset`.",
     "attention_backward": "Its gradients by query, key and value; weights are computed again from `logsumexp`.",
     "attention_mask_backward": "Its gradient by an additive mask.",
+    "recurrence": "One direction of a recurrent layer: all steps after the products with the input; `docs/operators.md` has `_recurrence`.",
+    "recurrence_backward": "Its gradients by input, states, weight, bias and projection.",
     "uniform": "Contiguous `dst`: uniform in [low, high), from the position `state` in the stream on (`TenonPhilox`).",
     "normal": "Contiguous `dst`: normal with this mean and standard deviation.",
     "randint": "Contiguous `dst`: integers from `low`, `range` many.",

@@ -14,4 +14,5 @@
 #include "tenon/nn/module.h"
 #include "tenon/nn/norm.h"
 #include "tenon/nn/pooling.h"
+#include "tenon/nn/recurrent.h"
 #include "tenon/nn/sequential.h"

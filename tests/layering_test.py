@@ -55,6 +55,7 @@ SUB_ROOMS = {
         "embedding",
         "matmul",
         "random",
+        "recurrent",
         "softmax",
         "sort",
         "window",

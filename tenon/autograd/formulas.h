@@ -47,6 +47,15 @@ inline Tensor transposed_product(const Tensor& grad, const Tensor& mat1, IntArra
 /// gradient: the loss does not move with the other.
 Tensor conversion_gradient(const Tensor& grad, const TensorOptions& options);
 
+/// By input, hx, cx, weight, bias and projection of _recurrence.
+using RecurrenceGradients = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+RecurrenceGradients recurrence_gradients(const Tensor& grad_output, const Tensor& grad_hy,
+                                         const Tensor& grad_cy, const Tensor& input, const Tensor& hx,
+                                         const Tensor& cx, const Tensor& weight, const Tensor& bias,
+                                         const Tensor& projection, const Tensor& batch_sizes,
+                                         const Tensor& output, const Tensor& kept, int64_t cell,
+                                         bool reverse);
+
 /// The part of each tensor in the gradient of their cat along `dim`.
 std::vector<Tensor> cat_gradients(const Tensor& grad, std::span<const ArgumentMeta> tensors, int64_t dim);
 

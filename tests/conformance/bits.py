@@ -15,7 +15,7 @@ import numpy as np
 import tenon
 from tenon.conformance import check, table
 from tenon.conformance.dtypes import BY_NAME
-from tenon.conformance.families import row_of
+from tenon.conformance.families import recurrent, row_of
 from tenon.conformance.library import TENON
 from tenon.conformance.samples import Maker, Sample, Spec, geometry, sample
 
@@ -81,6 +81,20 @@ def _sizes(*args):
     return lambda m: [sample(*args, dtype=m.dtype.name)]
 
 
+def _recurrence(gradients):
+    """LSTM, 20 steps of 40 sequences."""
+
+    def make(m):
+        grads = [m.tensor([20, 40, 60]), m.tensor([40, 60]), m.tensor([40, 60])]
+        operands = [m.tensor([40, 60]), m.tensor([40, 60]), m.tensor([240, 60]), m.tensor([240]), None, None]
+        if not gradients:
+            return [sample(m.tensor([20, 40, 240]), *operands, recurrent.LSTM, True, True)]
+        kept = m.tensor([800, 300], dtype="float64" if m.dtype.name == "float64" else "float32")
+        return [sample(*grads, *operands, m.tensor([20, 40, 60]), kept, recurrent.LSTM, True)]
+
+    return make
+
+
 #: Large samples of rows that fix the shapes of their own.
 OWN = {
     "mm": _products((200, 90), (90, 210)),
@@ -111,6 +125,8 @@ OWN = {
     "embedding_dense_backward": lambda m: [sample(m.tensor([30, 40, 70]), m.positions([30, 40], 90), 90, -1, False)],
     "nll_loss_forward": lambda m: [sample(m.tensor([800, 50]), m.positions([800], 50), m.tensor([50]), 1, -100)],
     "repeat_interleave.Tensor": lambda m: [sample(m.positions([40000], 4))],
+    "_recurrence": _recurrence(False),
+    "_recurrence_backward": _recurrence(True),
     "sum_to_size": lambda m: [sample(m.tensor([300, 170]), [1, 170])],
 }  # fmt: skip
 

@@ -129,6 +129,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "GRU",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "HingeEmbeddingLoss",
@@ -142,6 +144,8 @@ __all__ = [
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
+    "LSTM",
+    "LSTMCell",
     "LayerNorm",
     "Linear",
     "MarginRankingLoss",
@@ -162,6 +166,10 @@ __all__ = [
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNN",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "ReflectionPad1d",
     "ReflectionPad2d",
     "ReflectionPad3d",
@@ -195,6 +203,7 @@ __all__ += activation.__all__
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # as type checkers read it
     from . import modules, parallel
+    from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
     from .transformer import (
         Transformer,
         TransformerDecoder,
@@ -205,6 +214,7 @@ if TYPE_CHECKING:  # as type checkers read it
 
 # Modules that load when one of their names is first asked for, so that `import tenon` stays quick.
 _LATER = {
+    **dict.fromkeys(("GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase", "rnn"), "rnn"),
     "Transformer": "transformer",
     "TransformerDecoder": "transformer",
     "TransformerDecoderLayer": "transformer",

@@ -63,10 +63,10 @@ def test_helpers():
 
 
 def test_what_is_absent_says_so():
-    with pytest.raises(AttributeError, match="'LSTM': torch.nn.LSTM of PyTorch is not in Tenon yet"):
-        tenon.nn.modules.rnn.LSTM
+    with pytest.raises(AttributeError, match="'Bilinear': torch.nn.Bilinear of PyTorch is not in Tenon yet"):
+        tenon.nn.modules.linear.Bilinear
     with pytest.raises(ImportError):
-        from tenon.nn.modules.rnn import LSTM  # noqa: F401
+        from tenon.nn.modules.linear import Bilinear  # noqa: F401
     with pytest.raises(AttributeError, match="module 'tenon.nn.modules.conv' has no attribute 'nonsense'"):
         tenon.nn.modules.conv.nonsense
     with pytest.raises(AttributeError, match="module 'tenon.nn.modules' has no attribute 'nonsense'"):

@@ -20,7 +20,7 @@ from tenon._names.absent import pytorch_names
     ("ask", "name"),
     [
         (lambda: tenon.svd, "torch.svd"),
-        (lambda: tenon.nn.LSTM, "torch.nn.LSTM"),
+        (lambda: tenon.nn.Bilinear, "torch.nn.Bilinear"),
         (lambda: tenon.nn.functional.ctc_loss, "torch.nn.functional.ctc_loss"),
         (lambda: tenon.optim.LBFGS, "torch.optim.LBFGS"),
         (lambda: tenon.utils.data.DistributedSampler, "torch.utils.data.DistributedSampler"),
@@ -171,10 +171,10 @@ def test_a_sentence_is_for_a_name_that_is_absent_somewhere():
         ("from tenon import fft", ModuleNotFoundError, "torch.fft"),
         ("import tenon.distributions.normal", ModuleNotFoundError, "torch.distributions"),
         ("from tenon.distributions import Normal", ModuleNotFoundError, "torch.distributions"),
-        ("import tenon.nn.utils.rnn as rnn", ModuleNotFoundError, "torch.nn.utils.rnn"),
-        ("from tenon.nn.utils.rnn import pad_sequence", ModuleNotFoundError, "torch.nn.utils.rnn"),
+        ("import tenon.nn.utils.stateless as stateless", ModuleNotFoundError, "torch.nn.utils.stateless"),
+        ("from tenon.nn.utils.stateless import functional_call", ModuleNotFoundError, "torch.nn.utils.stateless"),
         ("from tenon import median", ImportError, "torch.median"),
-        ("from tenon.nn import Linear, LSTM", ImportError, "torch.nn.LSTM"),
+        ("from tenon.nn import Linear, Bilinear", ImportError, "torch.nn.Bilinear"),
         ("from tenon.nn.functional import ctc_loss", ImportError, "torch.nn.functional.ctc_loss"),
         ("from tenon.nn.parallel import DistributedDataParallel", ImportError, "torch.nn.parallel.DistributedDataParallel"),
         ("from tenon.autograd.functional import jacobian", ModuleNotFoundError, "torch.autograd.functional"),
@@ -204,7 +204,7 @@ def test_imports_of_what_nobody_has_are_plain_errors():
 
 MODULES = [
     "accelerator", "amp", "autograd", "library", "nn.attention", "types", "backends", "backends.cuda", "backends.mps", "cpu", "cuda", "cuda.amp", "cpu.amp", "linalg", "mps", "nn",
-    "nn.functional", "nn.init", "nn.modules", "nn.modules.conv", "nn.modules.rnn", "nn.modules.utils", "nn.parallel", "nn.utils", "ops",
+    "nn.functional", "nn.init", "nn.modules", "nn.modules.conv", "nn.modules.rnn", "nn.modules.utils", "nn.parallel", "nn.rnn", "nn.utils", "nn.utils.rnn", "ops",
     "optim", "optim.lr_scheduler", "plans", "random", "utils", "utils.checkpoint", "utils.data", "version", "xpu",
 ]  # fmt: skip
 

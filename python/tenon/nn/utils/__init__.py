@@ -17,4 +17,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+    __getattr__ = module_getattr(__name__, later=("rnn",))

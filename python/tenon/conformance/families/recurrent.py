@@ -1,0 +1,186 @@
+"""Recurrent layers: one step after the other, each of the products of weights with input and state."""
+
+import math
+
+import numpy as np
+
+from ..dtypes import BY_NAME
+from ..rows import Row
+from ..samples import Spec, sample
+
+RELU, TANH, LSTM, GRU = range(4)
+_GATES = (1, 1, 4, 3)
+_ABSENT = {"zero_dim": "a state is a vector", "promotion": "operands must have one dtype",
+           "channels_last": "no operand has 4 dimensions", "expanded": "", "overlapping": ""}  # fmt: skip
+del _ABSENT["expanded"], _ABSENT["overlapping"]
+#: Whether 0 * inf is among the sums of a gradient depends on how its formula is written.
+_HIDDEN = {**_ABSENT, "special": "a gradient of values that no layer gives",
+           **{c: "the layer itself refuses it" for c in ("bool", "integral", "complex")}}  # fmt: skip
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _step(cell, x, h, c, weight, bias, projection):
+    """The new state and cell state, and the gates; x has the products with the input."""
+    m = h @ weight.T if bias is None else h @ weight.T + bias
+    if cell == LSTM:
+        i, f, g, o = np.split(x + m, 4, -1)
+        i, f, g, o = _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
+        c = f * c + i * g
+        raw = o * np.tanh(c)
+        return (raw if projection is None else raw @ projection.T), c, (i, f, g, o, c, raw)
+    if cell == GRU:
+        (xr, xz, xn), (mr, mz, mn) = np.split(x, 3, -1), np.split(m, 3, -1)
+        r, z = _sigmoid(xr + mr), _sigmoid(xz + mz)
+        n = np.tanh(xn + r * mn)
+        return n + z * (h - n), c, (r, z, n, mn)
+    return (np.maximum(x + m, 0) if cell == RELU else np.tanh(x + m)), c, ()
+
+
+def _steps(input, batch_sizes, reverse):
+    """(first row, rows) of each step in the order in which they are computed."""
+    sizes = [input.shape[1]] * input.shape[0] if batch_sizes is None else [int(n) for n in batch_sizes]
+    steps = list(zip(np.cumsum([0, *sizes[:-1]]), sizes))
+    return steps[::-1] if reverse else steps
+
+
+def _run(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse):
+    """Rows of states, last state, last cell state, and of each step what it had and its gates."""
+    x = input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
+    h, c = hx.copy(), None if cx is None else cx.copy()
+    output = np.zeros((len(x), hx.shape[-1]))
+    steps = []
+    for first, rows in _steps(input, batch_sizes, reverse):
+        before = h[:rows].copy(), None if c is None else c[:rows].copy()
+        h[:rows], new, gates = _step(cell, x[first : first + rows], *before, weight, bias, projection)
+        if c is not None:
+            c[:rows] = new
+        output[first : first + rows] = h[:rows]
+        steps.append((first, rows, *before, gates))
+    return output, h, c, steps
+
+
+def _forward(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse, keep):
+    output, h, c, steps = _run(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse)
+    gates = {LSTM: 5, GRU: 4}.get(cell, 0)
+    kept = np.zeros(0)
+    if keep and gates:
+        kept = np.zeros((len(output), gates * (weight.shape[0] // _GATES[cell])))
+        for first, rows, _, _, values in steps:
+            kept[first : first + rows] = np.concatenate(values[:gates], -1)
+    return output.reshape(*input.shape[:-1], hx.shape[-1]), h, np.zeros(0) if c is None else c, kept
+
+
+def _kept_steps(hx, cx, batch_sizes, output, kept, cell, reverse):
+    """(rows, states before, cell states before, states after, gates) of each step."""
+    h, c = hx.copy(), None if cx is None else cx.copy()
+    states, found = output.reshape(math.prod(output.shape[:-1]), hx.shape[-1]), []
+    for first, rows in _steps(output, batch_sizes, reverse):
+        at = slice(first, first + rows)
+        gates = np.split(kept[at], {LSTM: 5, GRU: 4}[cell], -1) if cell in (LSTM, GRU) else ()
+        found.append((at, h[:rows].copy(), None if c is None else c[:rows].copy(), states[at], gates))
+        h[:rows] = states[at]
+        if c is not None:
+            c[:rows] = gates[4]
+    return found
+
+
+def _backward(grad_output, grad_hy, grad_cy, hx, cx, weight, bias, projection, batch_sizes, output, kept, cell, reverse):
+    go = grad_output.reshape(math.prod(output.shape[:-1]), hx.shape[-1])
+    dx, dh, dc, dw = np.zeros((len(go), len(weight))), grad_hy.copy(), grad_cy.copy(), np.zeros_like(weight)
+    by_bias = np.zeros(0 if bias is None else bias.shape)
+    by_projection = np.zeros(0 if projection is None else projection.shape)
+    for at, h, c, new, gates in _kept_steps(hx, cx, batch_sizes, output, kept, cell, reverse)[::-1]:
+        grad, rows, direct = go[at] + dh[: len(h)], len(h), 0
+        if cell == LSTM:
+            i, f, g, o, cells = gates
+            if projection is not None:
+                by_projection += grad.T @ (o * np.tanh(cells))
+                grad = grad @ projection
+            e = dc[:rows] + grad * o * (1 - np.tanh(cells) ** 2)
+            by = np.concatenate([e * g * i * (1 - i), e * c * f * (1 - f), e * i * (1 - g * g), grad * np.tanh(cells) * o * (1 - o)], -1)
+            dc[:rows] = e * f
+            dx[at] = by
+        elif cell == GRU:
+            r, z, n, m = gates
+            e = grad * (1 - z) * (1 - n * n)
+            by_r, by_z = e * m * r * (1 - r), grad * (h - n) * z * (1 - z)
+            dx[at] = np.concatenate([by_r, by_z, e], -1)
+            by, direct = np.concatenate([by_r, by_z, e * r], -1), grad * z
+        else:
+            by = dx[at] = np.where(new <= 0, 0, grad) if cell == RELU else grad * (1 - new * new)
+        dw += by.T @ h
+        if bias is not None:
+            by_bias += by.sum(0)
+        dh[:rows] = by @ weight + direct
+    return dx.reshape(*output.shape[:-1], len(weight)), dh, np.zeros(0) if cx is None else dc, dw, by_bias, by_projection
+
+
+def steps_of(values):
+    """A tensor of int64 with these values."""
+    return Spec(np.array(values), "int64", (len(values),), (1,), 0)
+
+
+def _samples(m):
+    if m.kind in ("zero_dim", "channels_last"):
+        return
+    batch, hidden = m.size(3), 2 if m.kind == "grad" else 4
+    domain = (-1.0, 1.0)
+
+    def tensors(rows, batch, cell, size):
+        gates = _GATES[cell] * hidden
+        yield m.tensor((*rows, gates), domain=domain)
+        yield m.tensor((batch, size), domain=domain)
+        yield m.tensor((batch, hidden), domain=domain) if cell == LSTM else None
+        yield m.tensor((gates, size), domain=domain)
+        yield m.tensor((gates,), domain=domain) if size == hidden else None
+        yield m.tensor((size, hidden), domain=domain) if size != hidden else None
+
+    for cell in range(4):
+        for size in (hidden, 3 if hidden == 4 else 1) if cell == LSTM else (hidden,):
+            yield sample(*tensors((3, batch), batch, cell, size), None, cell, bool(m.rng.integers(2)), True)
+        if batch:
+            yield sample(*tensors((6,), 3, cell, hidden), steps_of([3, 2, 1]), cell, bool(m.rng.integers(2)), True)
+
+
+def _late_samples(m):
+    for s in _samples(m):
+        input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse, _ = s.args
+        args = [x.array() if isinstance(x, Spec) else x for x in s.args]
+        with np.errstate(all="ignore"):
+            output, _, _, kept = _forward(*args)
+        grads = [m.tensor((*input.shape[:-1], weight.shape[1])), m.tensor(hx.shape), m.tensor(cx.shape if cx else (0,))]
+        wide = "float64" if input.dtype == "float64" else "float32"
+        results = m.tensor(output.shape, layout="contiguous"), m.tensor(kept.shape, dtype=wide, layout="contiguous")
+        for t, value in zip(results, (output, kept)):
+            if m.dtype.floating and m.dtype.category != "complex":
+                t.flat[: value.size] = BY_NAME[t.dtype].store(value.reshape(-1))
+        yield sample(*grads, hx, cx, weight, bias, projection, batch_sizes, *results, cell, reverse)
+
+
+def _types(s):
+    dtype = s.args[0].dtype
+    return dtype, dtype, dtype, "float64" if dtype == "float64" else "float32"
+
+
+_COMMON = dict(extremes=False, refuse=("bool", "integral", "complex"), absent=_ABSENT, domain=(-1.0, 1.0))
+_UNLIKE = dict(no_peer="PyTorch has others")
+
+
+def _rows():
+    yield Row("_recurrence", _samples, _forward, ulps=64, magnitude=_one, result=_types, **_COMMON, **_UNLIKE)
+    late = {**_COMMON, "absent": _HIDDEN}
+    yield Row("_recurrence_backward", _late_samples, _backward, ulps=256, magnitude=_backward_scale, result="self", **late, **_UNLIKE)
+
+
+def _one(*args):
+    return 4.0
+
+
+def _backward_scale(grad_output, *_):
+    return 64.0 * (1 + grad_output.size)
+
+
+ROWS = list(_rows())

@@ -7,7 +7,7 @@
 
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/ops/recurrent_cells.h"
-#include "backends/cpu/ops/report.h"
+#include "backends/cpu/report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/tensor.h"
 #include "tenon/generated/recurrent/kernels.h"

@@ -224,7 +224,7 @@ TYPED_TEST(Reduce, InstructionSetsAgree) {
     for (const CpuTarget target : supported_cpu_targets()) {
       const ReduceKernels<T>& k = reduce_kernels<T>(target, op);
       T chunks[11];
-      k.chunks(x.data(), 11, chunks);
+      k.chunks(x.data(), 11, true, chunks);
       for (size_t c = 0; c < 11; ++c) {
         EXPECT_TRUE(same(chunks[c], defined_chunk(op, x.data() + c * kReduceChunk, kReduceChunk)))
             << name(target);
@@ -348,8 +348,8 @@ void converting_changes_no_bits(ReduceSource source, std::initializer_list<Reduc
       const ReduceKernels<T>& k = reduce_kernels<T>(target, op);
       const ReduceWalks<T>& from = k.from[static_cast<size_t>(source)];
       T chunks[2][8];
-      from.chunks(x.data(), 8, chunks[0]);
-      k.chunks(converted.data(), 8, chunks[1]);
+      from.chunks(x.data(), 8, false, chunks[0]);
+      k.chunks(converted.data(), 8, true, chunks[1]);
       EXPECT_EQ(std::memcmp(chunks[0], chunks[1], sizeof chunks[0]), 0) << name(target);
       std::vector<T> lanes[2] = {std::vector<T>(kReduceLanes, reduce_identity<T>(op)),
                                  std::vector<T>(kReduceLanes, reduce_identity<T>(op))};

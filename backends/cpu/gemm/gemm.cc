@@ -13,6 +13,8 @@ namespace {
 /// Multiplications that each further thread must bring: about 25 us of work against the 5 us that waking it
 /// costs.
 constexpr int64_t kParallelWork = int64_t{1} << 20;
+/// The same in a batch, whose entries are not cut into pieces.
+constexpr int64_t kBatchWork = int64_t{1} << 16;
 
 template <class T>
 constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
@@ -123,6 +125,7 @@ void any_gemm(const GemmArgs<T>& args, HalfGemmScale half) {
 template <class T>
 void any_gemm_batched(const BatchedGemmArgs<T>& args, HalfGemmScale half) {
   const GemmArgs<T>& one = args.one;
+  if (args.batch == 1) return any_gemm(one, half);
   if (args.batch <= 0) return;
   // One right operand for all, and rows that continue from entry to entry: a single product of more rows.
   if (args.b_batch == 0 && args.a_batch == one.m * one.a_row && args.c_batch == one.m * one.c_row) {
@@ -141,7 +144,7 @@ void any_gemm_batched(const BatchedGemmArgs<T>& args, HalfGemmScale half) {
   };
   // Few large products are better split inside each.
   if (args.batch < num_threads() && work >= 2 * kParallelWork) return entries(0, args.batch);
-  parallel_for(0, args.batch, std::max<int64_t>(1, kParallelWork / work), entries);
+  parallel_for(0, args.batch, std::max<int64_t>(1, kBatchWork / work), entries);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/report.h"
 #include "tenon/core/dispatch_dtype.h"
-#include "tenon/core/parallel.h"
 #include "tenon/generated/matmul/kernels.h"
 #include "tenon/iter/pointwise.h"
 #include "tenon/ops/elements/elements.h"
@@ -18,25 +17,28 @@ constexpr KernelNames kOwnKernel = TENON_KERNEL_NAMES("gemm");
 
 /// A matrix of a product: a 2-d tensor, or the last two dimensions of one.
 struct Matrix {
-  int64_t row, column;
-  explicit Matrix(const Tensor& m) : row(m.strides()[m.strides().size() - 2]), column(m.strides().back()) {}
+  int64_t row, column, batch;
+  explicit Matrix(const Tensor& m)
+      : row(m.strides()[m.strides().size() - 2]),
+        column(m.strides().back()),
+        batch(m.sizes().size() == 3 ? m.strides()[0] : 0) {}
 };
 
-/// c = alpha * a b + beta * c for one matrix each; elements are T.
+/// c = alpha * a b + beta * c; elements are T.
 template <class T>
-void product(const char* op, GemmArgs<T> args, const Scalar& alpha, const Scalar& beta) {
+void product(const char* op, BatchedGemmArgs<T> args, const Scalar& alpha, const Scalar& beta) {
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-    gemm(args, {static_cast<float>(alpha.to_double()), static_cast<float>(beta.to_double())});
+    gemm_batched(args, {static_cast<float>(alpha.to_double()), static_cast<float>(beta.to_double())});
   } else {
     if constexpr (std::is_floating_point_v<T>) {
-      args.alpha = static_cast<T>(alpha.to_double());
-      args.beta = static_cast<T>(beta.to_double());
+      args.one.alpha = static_cast<T>(alpha.to_double());
+      args.one.beta = static_cast<T>(beta.to_double());
     } else {
       // Not by way of double, which holds integers to 2^53 only.
-      args.alpha = static_cast<T>(alpha.to_int());
-      args.beta = static_cast<T>(beta.to_int());
+      args.one.alpha = static_cast<T>(alpha.to_int());
+      args.one.beta = static_cast<T>(beta.to_int());
     }
-    gemm(args);
+    gemm_batched(args);
   }
   report_kernel(op, kOwnKernel);
 }
@@ -89,7 +91,8 @@ void multiply_complex(const char* op, const Tensor& a, const Tensor& b, Tensor& 
     pointwise_out(one, std::span(tensors).first(1), std::span(scalars).first(1), out, false);
 }
 
-/// [m, k] x [k, n] into out; widths that gemm lacks go through int64, which wraps to the same values.
+/// [m, k] x [k, n] into out, or a batch of them; widths that gemm lacks go through int64, which wraps to the
+/// same values.
 void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
               const Scalar& beta) {
   if (a.is_complex()) return multiply_complex(op, a, b, out, alpha, beta);
@@ -101,10 +104,15 @@ void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, con
   }
   const Matrix ma(a), mb(b), mc(out);
   switch_gemm_dtype(a.dtype(), op, [&]<class T>() {
-    GemmArgs<T> args;
-    args.m = a.sizes()[0];
-    args.n = b.sizes()[1];
-    args.k = a.sizes()[1];
+    const IntArrayRef left = a.sizes();
+    BatchedGemmArgs<T> all{.batch = left.size() == 3 ? left[0] : 1,
+                           .a_batch = ma.batch,
+                           .b_batch = mb.batch,
+                           .c_batch = mc.batch};
+    GemmArgs<T>& args = all.one;
+    args.m = left[left.size() - 2];
+    args.n = b.sizes().back();
+    args.k = left.back();
     args.a = static_cast<const T*>(a.data_ptr());
     args.a_row = ma.row;
     args.a_col = ma.column;
@@ -114,7 +122,7 @@ void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, con
     args.c = static_cast<T*>(out.data_ptr());
     args.c_row = mc.row;
     args.c_col = mc.column;
-    if (args.m > 0 && args.n > 0) product(op, args, alpha, beta);
+    if (args.m > 0 && args.n > 0 && all.batch > 0) product(op, all, alpha, beta);
   });
 }
 
@@ -133,22 +141,7 @@ void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Sca
   multiply("addmm", mat1, mat2, out, alpha, beta);
 }
 
-void bmm(const Tensor& self, const Tensor& mat2, Tensor& out) {
-  const int64_t batch = self.sizes()[0];
-  const auto matrix = [](const Tensor& t, int64_t i) {
-    const Dims sizes{t.sizes()[1], t.sizes()[2]}, strides{t.strides()[1], t.strides()[2]};
-    return make_view(t, sizes, strides, t.storage_offset() + i * t.strides()[0]);
-  };
-  const int64_t work = self.sizes()[1] * self.sizes()[2] * mat2.sizes()[2];
-  parallel_for(0, batch, std::max<int64_t>((1 << 16) / std::max<int64_t>(work, 1), 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   if (i > begin) check_stop();
-                   Tensor c = matrix(out, i);
-                   multiply("bmm", matrix(self, i), matrix(mat2, i), c, 1, 0);
-                 }
-               });
-}
+void bmm(const Tensor& self, const Tensor& mat2, Tensor& out) { multiply("bmm", self, mat2, out, 1, 0); }
 
 void mv(const Tensor& self, const Tensor& vec, Tensor& out) {
   Tensor column = view_2d(out, out.numel(), 1, 1, 1);

@@ -9,15 +9,15 @@ file(GLOB cold CONFIGURE_DEPENDS
      cache/*.cc
      core/*_report.cc core/memory_history.cc core/memory_snapshot.cc core/memory_stats.cc
      dispatch/introspect.cc dispatch/invariants.cc dispatch/library*.cc dispatch/load.cc dispatch/trace*.cc
-     graph/engine/region_programs.cc graph/engine/scratch.cc graph/engine/tuner.cc graph/fuse/race.cc
-     graph/ir/region.cc graph/ir/verify*.cc graph/plan/cached_plan.cc graph/plan/plan*.cc graph/plan/report.cc
-     graph/plan/timing.cc graph/text/*.cc
+     graph/engine/scratch.cc graph/fuse/race.cc
+     graph/ir/region.cc graph/ir/verify*.cc graph/plan/plan.cc graph/plan/report.cc
+     graph/plan/store.cc graph/plan/timing.cc graph/plan/tuner.cc graph/text/*.cc
      io/*.cc
      nn/*.cc
      ops/print.cc
      ops/recurrent/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/recurrent*.cc
      plugin/*load.cc plugin/library_file.cc plugin/optional_functions.cc plugin/registrar.cc plugin/search.cc
-     record/fused.cc record/report.cc
+     record/report.cc
      ${PROJECT_SOURCE_DIR}/backends/cpu/jit/emitter.cc ${PROJECT_SOURCE_DIR}/backends/cpu/jit/memory.cc ${PROJECT_SOURCE_DIR}/backends/cpu/jit/operations.cc
      ${PROJECT_SOURCE_DIR}/backends/cpu/jit/pi_reduce.cc
      ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/api.cc ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/engine.cc ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/primitive.cc)

@@ -13,7 +13,7 @@ namespace tenon::builder {
 namespace {
 
 constexpr std::string_view kMagic = "TENONPLN";
-constexpr uint64_t kVersion = 2;
+constexpr uint64_t kVersion = 3;
 
 void write(graph::ByteWriter& out, const Dims& dims) {
   out.number(dims.size());

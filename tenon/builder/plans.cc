@@ -142,7 +142,7 @@ bool Graph::try_build(Candidate& candidate) {
     if (!candidate.refused.empty()) return false;
     candidate.options.engines.excluded = deselected_;
     std::shared_ptr<const graph::Plan> plan =
-        graph::Plan::make(lowered_->graph, lowered_->signature, candidate.options);
+        graph::Plan::find_or_make(lowered_->graph.copy(), lowered_->signature, candidate.options);
     if (plan->workspace_size() > most_workspace_)
       candidate.refused = fmt::format("it needs a workspace of {} bytes", plan->workspace_size());
     else

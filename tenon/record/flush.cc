@@ -6,7 +6,7 @@
 #include "tenon/core/error.h"
 #include "tenon/core/interrupt.h"
 #include "tenon/core/stream.h"
-#include "tenon/record/instance.h"
+#include "tenon/graph/plan/instance.h"
 #include "tenon/record/recorder_parts.h"
 #include "tenon/record/replay.h"
 
@@ -15,9 +15,9 @@ namespace {
 
 // Steps run on the bytes of the segment's storages, which stay as others see them until all is done: pending,
 // with their versions.
-class SegmentMemory final : public SlotMemory {
+class SegmentMemory final : public graph::RunMemory {
  public:
-  explicit SegmentMemory(Segment& segment) : slots_(segment.slots) {}
+  explicit SegmentMemory(Segment& segment) : slots_(segment.slots), calls_(segment.calls) {}
 
   char* given(uint32_t slot) override {
     const SlotState& state = slots_[slot];
@@ -45,6 +45,7 @@ class SegmentMemory final : public SlotMemory {
   void fail(uint32_t slot, const std::exception_ptr& error) override {
     if (StorageImpl* const seen = pending(slot)) seen->set_failed(error);
   }
+  SourceMark line(uint32_t call) const override { return calls_[call].line; }
 
   /// After the run.
   void finish() {
@@ -61,6 +62,7 @@ class SegmentMemory final : public SlotMemory {
   }
 
   std::vector<SlotState>& slots_;
+  const std::vector<RecordedCall>& calls_;
 };
 
 }  // namespace
@@ -68,7 +70,7 @@ class SegmentMemory final : public SlotMemory {
 PlannedSegment& Recorder::plan_for(const std::vector<bool>& wanted, const Cause& cause) {
   auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
   if (planned == cursor_->plans.end()) {
-    std::shared_ptr<const Plan> plan = Plan::make(segment_, wanted, options_.relaxed, options_.tune_ms);
+    std::shared_ptr<const graph::Plan> plan = plan_of(segment_, wanted, options_, PlanFor::Segment);
     ++(plan->is_loaded() ? counts_.loaded : counts_.planned);
     planned = cursor_->plans.insert(
         planned,
@@ -85,8 +87,7 @@ PlannedSegment& Recorder::plan_for(const std::vector<bool>& wanted, const Cause&
 void Recorder::show(RecordedSegment& capture, const std::vector<bool>& wanted, const Cause& cause) const {
   if (cause.why != kScopeEnd) capture.refuse(cause.why, cause.line);
   if (capture.is_refused()) return;
-  capture.take(segment_, wanted,
-               Plan::make(segment_, wanted, options_.relaxed, options_.tune_ms, PlanFor::Replay), is_long());
+  capture.take(segment_, wanted, plan_of(segment_, wanted, options_, PlanFor::Replay), is_long());
 }
 
 Recorder::Cause Recorder::cause(const char* why, const OperatorInfo* by) noexcept {
@@ -109,13 +110,13 @@ std::exception_ptr Recorder::compute(Lock& lock, const Cause& cause) {
       has_joined_ |= planned.plan->joins_calls();
       if (capture_) [[unlikely]]
         show(*capture_, wanted, cause);
-      const std::shared_ptr<Instance> instance =
-          planned.instance ? planned.instance : std::make_shared<Instance>(planned.plan);
+      std::unique_ptr<graph::Instance> instance = planned.plan->take_instance();
+      instance->put_numbers(segment_.numbers);
       SegmentMemory memory(segment_);
-      error = instance->run(segment_.calls, segment_.numbers, memory);
+      error = instance->run(&memory);
       memory.finish();
-      // Not before: one for which memory ran out is not whole.
-      if (planned.runs > 1) planned.instance = instance;
+      // From the second run on: a segment that comes once leaves nothing.
+      if (planned.runs > 1) planned.plan->give_back(std::move(instance));
     } catch (...) {
       // No memory is left for a plan: nothing is computed, and who reads a result is told so.
       error = std::current_exception();

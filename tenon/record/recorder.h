@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "tenon/record/compile.h"
-#include "tenon/record/plan.h"
 #include "tenon/record/report.h"
 #include "tenon/record/segment.h"
 #include "tenon/record/slot_map.h"

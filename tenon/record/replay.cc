@@ -21,7 +21,7 @@ void RecordedSegment::refuse(std::string why, SourceMark line) {
 }
 
 void RecordedSegment::take(const Segment& segment, const std::vector<bool>& wanted,
-                           std::shared_ptr<const Plan> plan, bool is_long) {
+                           std::shared_ptr<const graph::Plan> plan, bool is_long) {
   taken_ = true;
   is_long_ = is_long;
   calls_ = segment.calls;
@@ -33,7 +33,6 @@ void RecordedSegment::take(const Segment& segment, const std::vector<bool>& want
                       .is_input = slot.is_input,
                       .is_written = slot.is_written,
                       .is_wanted = wanted[i],
-                      .nbytes = slot.storage.nbytes(),
                       .begin = slot.begin});
   }
 }
@@ -80,35 +79,41 @@ std::string text_of(const Scalar& s) {
 }  // namespace
 
 // Steps run on what the caller brings.
-class Replay::Memory final : public SlotMemory {
+class Replay::Memory final : public graph::RunMemory {
  public:
-  Memory(Replay& replay, std::span<Storage> storages) : slots_(replay.slots_), storages_(storages) {}
+  Memory(Replay& replay, std::span<Storage> storages) : replay_(replay), storages_(storages) {}
 
   char* given(uint32_t slot) override {
-    const Slot& s = slots_[slot];
+    const Slot& s = replay_.slots_[slot];
     const Storage& there = s.kind == Slot::Kind::Input ? storages_[slot] : s.kept;
     return there ? reinterpret_cast<char*>(there->address_now()) + s.begin : nullptr;
   }
   void keep(uint32_t slot, Storage made) override {
-    if (slots_[slot].kind == Slot::Kind::Result) storages_[slot] = std::move(made);
+    if (replay_.slots_[slot].kind == Slot::Kind::Result) storages_[slot] = std::move(made);
   }
+  SourceMark line(uint32_t call) const override { return replay_.calls_[call].line; }
 
  private:
-  std::vector<Slot>& slots_;
+  Replay& replay_;
   std::span<Storage> storages_;
 };
 
 // What regions make for each other is small enough to stay. Calls bring the memory of their results.
-void Replay::keep_memory(const Plan& plan, const RecordedSegment& capture) {
+void Replay::keep_memory() {
   constexpr size_t kKeptBytes = 4096, kKeptAll = size_t{64} << 10;
   size_t kept = 0;
-  for (const uint32_t i : plan.written_by_regions()) {
-    Slot& slot = slots_[i];
-    const size_t nbytes = capture.slots_[i].nbytes;
-    if (slot.kind != Slot::Kind::Inner || slot.kept || nbytes > kKeptBytes || kept + nbytes > kKeptAll)
-      continue;
-    slot.kept = Storage::allocate(nbytes);
-    kept += nbytes;
+  const graph::Graph& g = plan_->graph();
+  for (const graph::Node& node : g.nodes) {
+    if (!node.region) continue;
+    for (const graph::Def& d : g.defs(node)) {
+      const graph::StorageId id = g.values[d.value].storage;
+      const size_t nbytes = g.storages[id].nbytes;
+      Slot& slot = slots_[id];
+      if (slot.kind != Slot::Kind::Inner || slot.kept || nbytes > kKeptBytes || kept + nbytes > kKeptAll)
+        continue;
+      slot.kept = Storage::allocate(nbytes);
+      kept += nbytes;
+    }
   }
 }
 
@@ -121,7 +126,8 @@ Replay::Replay(RecordedSegment& capture, const std::vector<bool>& results, Philo
                PhiloxState after)
     : calls_(std::move(capture.calls_)),
       numbers_(std::move(capture.numbers_)),
-      instance_(capture.plan_),
+      plan_(std::move(capture.plan_)),
+      instance_(*plan_),
       is_long_(capture.is_long_),
       num_blocks_(after.offset - before.offset) {
   using enum Slot::Kind;
@@ -131,7 +137,7 @@ Replay::Replay(RecordedSegment& capture, const std::vector<bool>& results, Philo
     slots_.push_back({slot.is_input ? Input : results[i] ? Result : Inner, slot.begin, {}});
     if (results[i] && !slot.is_input) results_.push_back({i, slot.storage.version()});
   }
-  keep_memory(*capture.plan_, capture);
+  keep_memory();
   for (const RecordedCall& call : calls_) {
     const StreamTrait& stream = call.node->info->op.traits().stream;
     const int seed = number_of_argument(*call.node, stream.seed),
@@ -178,7 +184,7 @@ std::optional<Replay::Difference> Replay::difference(const Replay& now,
       const Scalar &was = numbers_[number], &is = now.numbers_[number];
       const bool is_random = std::ranges::any_of(
           random_, [&](const RandomNumber& r) { return number == r.seed || number == r.offset; });
-      if (!same_bits(was, is) && !is_random && std::ranges::find(live, number) == live.end())
+      if (!graph::same_bits(was, is) && !is_random && std::ranges::find(live, number) == live.end())
         return Difference{fmt::format("it records {} with {} for `{}`, and its replay has {}", name(calls[i]),
                                       text_of(is), b.info->schema->arguments[k].name, text_of(was)),
                           calls[i].line};
@@ -218,7 +224,8 @@ SourceMark Replay::line_of(uint32_t slot) const {
 
 std::exception_ptr Replay::compute(std::span<Storage> storages) {
   Memory memory(*this, storages);
-  return instance_.run(calls_, numbers_, memory);
+  instance_.put_numbers(numbers_);
+  return instance_.run(&memory);
 }
 
 void Replay::run(std::span<Storage> storages) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tenon/core/generator.h"
-#include "tenon/record/instance.h"
+#include "tenon/graph/plan/instance.h"
 #include "tenon/record/segment.h"
 
 namespace tenon::record {
@@ -25,7 +25,6 @@ class RecordedSegment {
   struct Slot {
     Storage storage;  ///< Of inputs and of what is wanted.
     bool is_input = false, is_written = false, is_wanted = false;
-    size_t nbytes = 0;
     size_t begin = 0;  ///< SlotState's.
   };
 
@@ -40,7 +39,7 @@ class RecordedSegment {
   /// Notes why the program cannot run again as a segment. The first reason stays.
   void refuse(std::string why, SourceMark line = {});
   /// The segment as it is when its scope ends, before it is computed.
-  void take(const Segment& segment, const std::vector<bool>& wanted, std::shared_ptr<const Plan> plan,
+  void take(const Segment& segment, const std::vector<bool>& wanted, std::shared_ptr<const graph::Plan> plan,
             bool is_long);
 
   bool is_refused() const noexcept { return !reason_.empty(); }
@@ -62,7 +61,7 @@ class RecordedSegment {
   std::vector<RecordedCall> calls_;
   std::vector<Scalar> numbers_;
   std::vector<Slot> slots_;
-  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<const graph::Plan> plan_;
 };
 
 /// Belongs to the thread that captured it, and lives no longer than what that thread knows of the program.
@@ -122,7 +121,7 @@ class Replay {
     Storage kept;  ///< Of what nobody sees, and is small: memory that stays.
   };
 
-  void keep_memory(const Plan& plan, const RecordedSegment& capture);
+  void keep_memory();
   /// Attention without dropout has a seed and an offset, and takes nothing from the stream.
   bool drops_nothing(const RecordedCall& call) const;
   std::exception_ptr compute(std::span<Storage> storages);
@@ -130,7 +129,8 @@ class Replay {
   std::vector<RecordedCall> calls_;
   std::vector<Scalar> numbers_;
   std::vector<Slot> slots_;
-  Instance instance_;
+  std::shared_ptr<const graph::Plan> plan_;
+  graph::Instance instance_;
   bool is_long_;              // as far as is known: until a run was short
   std::vector<bool> wanted_;  // slots that the program kept
   std::vector<Result> results_;

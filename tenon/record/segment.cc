@@ -11,7 +11,8 @@ std::vector<bool> wanted_slots(const Segment& segment) {
   return wanted;
 }
 
-graph::Assembled assemble(const Segment& segment, const std::vector<bool>& wanted) {
+std::shared_ptr<const graph::Plan> plan_of(const Segment& segment, const std::vector<bool>& wanted,
+                                           const ScopeOptions& options, PlanFor purpose) {
   graph::Program program;
   for (const RecordedCall& call : segment.calls)
     program.calls.push_back({call.node, call.first_number, call.line});
@@ -21,7 +22,14 @@ graph::Assembled assemble(const Segment& segment, const std::vector<bool>& wante
         {.nbytes = slot.storage.nbytes(), .is_input = slot.is_input, .is_output = wanted[i]});
   }
   for (const Scalar& number : segment.numbers) program.numbers.push_back(number.kind());
-  return graph::assemble(program, graph::KeepErrors::Yes);
+  graph::Assembled assembled = graph::assemble(program, graph::KeepErrors::Yes);
+  return graph::Plan::find_or_make(
+      std::move(assembled.graph),
+      {.by_slot = true, .wanted = wanted, .offset_shift = std::move(assembled.offset_shift)},
+      {.position = graph::configured_position(),
+       .engines = {.relaxed = options.relaxed},
+       .tune_ms = options.tune_ms,
+       .single_calls = purpose == PlanFor::Replay});
 }
 
 }  // namespace tenon::record

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "tenon/core/scalar.h"
 #include "tenon/core/source_mark.h"
 #include "tenon/core/storage.h"
 #include "tenon/graph/ir/program.h"
+#include "tenon/record/compile.h"
 #include "tenon/record/trie.h"
 
 namespace tenon::record {
@@ -42,7 +44,11 @@ struct Segment {
 
 /// The slots that somebody else than the segment holds, or that had bytes before and were written.
 std::vector<bool> wanted_slots(const Segment& segment);
-/// The graph of the calls that `wanted` slots follow from, and of those that may fail.
-graph::Assembled assemble(const Segment& segment, const std::vector<bool>& wanted);
+/// What a plan of a segment is made for. Calls that no region is formed of run as operators, which is what
+/// they are in the program; in a replay they are loops, where they can, as a loop needs no tensors.
+enum class PlanFor : uint8_t { Segment, Replay };
+/// The plan of the calls that `wanted` slots follow from, and of those that may fail: found or made.
+std::shared_ptr<const graph::Plan> plan_of(const Segment& segment, const std::vector<bool>& wanted,
+                                           const ScopeOptions& options, PlanFor purpose);
 
 }  // namespace tenon::record

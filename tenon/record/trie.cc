@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tenon/record/plan.h"
-
 namespace tenon::record {
 namespace {
 

@@ -13,11 +13,9 @@
 
 #include "tenon/core/source_mark.h"
 #include "tenon/graph/ir/describe_call.h"
+#include "tenon/graph/plan/plan.h"
 
 namespace tenon::record {
-
-class Instance;
-class Plan;
 
 inline constexpr uint32_t kNoSlot = graph::kNone;
 
@@ -30,9 +28,8 @@ using graph::Result;
 
 /// A segment that ended with a call, where the same storages were wanted of it.
 struct PlannedSegment {
-  std::shared_ptr<const Plan> plan;
-  std::shared_ptr<Instance> instance;  ///< From the second run on: a segment that comes once leaves nothing.
-  uint64_t number = 0;                 ///< Of the program's plans, in the order in which they were made.
+  std::shared_ptr<const graph::Plan> plan;
+  uint64_t number = 0;  ///< Of the program's plans, in the order in which they were made.
   uint64_t runs = 0;
   size_t num_calls = 0;              ///< Recorded, needed or not.
   SourceMark first_line, last_line;  ///< Of the latest run, as what follows.

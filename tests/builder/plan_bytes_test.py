@@ -56,5 +56,5 @@ def test_a_plan_of_another_graph(data):
 
 
 def test_another_version(data):
-    with pytest.raises(ValueError, match="this is version 255 of the form; this build reads version 2"):
+    with pytest.raises(ValueError, match="this is version 255 of the form; this build reads version 3"):
         tenon.pygraph().deserialize(data[:8] + b"\xff" + data[9:])

@@ -1,6 +1,6 @@
 // The tuner: what computes something else is not taken, what is slower loses, whatever the machine does
 // meanwhile; and what it chose stands in the region.
-#include "tenon/graph/engine/tuner.h"
+#include "tenon/graph/plan/tuner.h"
 
 #include <gtest/gtest.h>
 

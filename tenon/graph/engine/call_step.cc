@@ -4,12 +4,14 @@
 
 namespace tenon::graph {
 
-CallStep::CallStep(const Graph& g, const Node& call)
-    : op_(call.op), keys_(Functionality::Dense, g.device(call).backend), arguments_(g, call) {
+namespace {
+constexpr DispatchKeySet kKeys{Functionality::Dense, kCpuBackend};
+}
+
+CallStep::CallStep(const Graph& g, const Node& call) : op_(call.op), arguments_(g, call) {
   const size_t results = arguments_.num_results();
   if (results > 0 && arguments_.num_written() == 0 && g.defs(call).size() == results && op_.entry().out())
     out_ = OperatorHandle(*op_.entry().out());
-  if (keys_.backend() != kCpuBackend) (void)detail::find_kernel((out_ ? *out_ : op_).entry(), keys_);
 }
 
 void CallStep::run(std::span<const Tensor> uses, std::span<const Tensor> defs,
@@ -18,9 +20,9 @@ void CallStep::run(std::span<const Tensor> uses, std::span<const Tensor> defs,
   arguments_.push(stack, uses, defs, numbers);
   if (out_) {
     for (size_t i = 0; i < arguments_.num_results(); ++i) stack.push(defs[i]);
-    return out_->redispatch_boxed(keys_, stack);
+    return out_->redispatch_boxed(kKeys, stack);
   }
-  op_.redispatch_boxed(keys_, stack);
+  op_.redispatch_boxed(kKeys, stack);
   for (size_t i = 0, next = 0; i < stack.size() && next < defs.size(); ++i) {
     if (op_.schema().returns[i].alias) continue;
     const Tensor result = stack.take<Tensor>(i);

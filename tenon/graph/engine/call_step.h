@@ -1,5 +1,5 @@
-// CallStep: a call of a graph, ready to run on tensors. Used by plans for what no loop and no engine runs.
-// Holds no tensors and nothing of the graph.
+// CallStep: a call of a graph on the host, ready to run on other tensors each time. Used by engines that run
+// members of a region as operators. Holds no tensors and nothing of the graph.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,12 @@
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/operator.h"
 #include "tenon/graph/ir/call_arguments.h"
-#include "tenon/iter/lower.h"
 
 namespace tenon::graph {
 
 /// Immutable and safe to run from many threads at once.
 class CallStep {
  public:
-  /// For tensors of the device that the graph's storages name. Throws Error{NotImplemented} where nobody has
-  /// a kernel for that device, and it does not fall back.
   CallStep(const Graph& graph, const Node& call);
 
   /// `uses` and `defs` are the node's tensors in their order, undefined where an argument is absent; results
@@ -24,13 +21,8 @@ class CallStep {
   /// call throws.
   void run(std::span<const Tensor> uses, std::span<const Tensor> defs, std::span<const Scalar> numbers) const;
 
-  OperatorHandle op() const noexcept { return op_; }
-  /// Whether each element of the result depends on the elements of the same index alone.
-  bool is_pointwise() const { return pointwise_info_of(op_.entry(), keys_.backend()) != nullptr; }
-
  private:
   OperatorHandle op_;
-  DispatchKeySet keys_;
   CallArguments arguments_;
   std::optional<OperatorHandle> out_;
 };

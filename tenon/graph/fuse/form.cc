@@ -34,10 +34,7 @@ class RegionMaker {
     for (size_t i = 0; i < cluster_.members.size(); ++i) {
       const Node& node = g_.nodes[cluster_.members[i]];
       if (i < kNamed) region_->name += fmt::format("_{}", short_name(node.op));
-      Node& member = region_->members.emplace_back(node.op);
-      member.arguments = node.arguments;
-      member.defs = node.defs;
-      member.line = node.line;
+      region_->members.push_back(node.copy());
     }
     find_outputs();
     check_row_outputs();

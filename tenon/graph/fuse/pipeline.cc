@@ -137,8 +137,7 @@ class Pipeline {
     do form(passes);
     while (passes.back() == Tune && tune());
     for (const Refusal& r : refused_)
-      report_.left.push_back(
-          {g_.nodes[r.node].op, g_.nodes[r.node].line, r.reason, g_.nodes[r.node].arguments.first});
+      report_.left.push_back({g_.nodes[r.node].op, g_.nodes[r.node].line, r.reason, g_.nodes[r.node].call});
     g_.nodes = std::move(formed_.nodes);
     g_.renumber();
     check_debug(g_, "form");

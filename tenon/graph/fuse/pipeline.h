@@ -61,7 +61,7 @@ struct FusionReport {
     OperatorHandle op;
     SourceMark line;
     std::string reason;
-    uint32_t argument = kNone;  ///< The first of the call's, by its place in the graph.
+    uint32_t call = kNone;  ///< As Node has it.
   };
   Position position = Position::AfterFuser;
   expr::Key key;  ///< Of the graph without its dead calls, as it was given.

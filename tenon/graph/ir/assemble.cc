@@ -80,11 +80,10 @@ class Assembler {
       define(o.storage, o.geometry, is_new ? kNone : now_[o.storage]);
       note_error(may_fail, o.storage);
     }
-    const Node& added = g_.add_node(call.info->op, step.line);
-    call_by_argument_.resize(added.arguments.first + added.arguments.count, index);
+    g_.add_node(call.info->op, step.line).call = index;
   }
 
-  Assembled take() && { return {std::move(g_), std::move(call_by_argument_), std::move(shift_)}; }
+  Assembled take() && { return {std::move(g_), std::move(shift_)}; }
 
  private:
   /// The caller has to see what the call throws.
@@ -151,7 +150,6 @@ class Assembler {
   KeepErrors keep_;
   Graph g_;
   std::vector<ValueId> now_;  // of storages
-  std::vector<uint32_t> call_by_argument_;
   std::vector<size_t> shift_;
 };
 

@@ -7,7 +7,8 @@ using Kind = Argument::Kind;
 CallArguments::CallArguments(const Graph& g, const Node& call) {
   const schema::FunctionSchema& schema = call.op.schema();
   for (const schema::Return& r : schema.returns) num_results_ += !r.alias;
-  uint32_t uses = 0;
+  num_written_ = num_written(g, call);
+  uint32_t uses = 0, def = static_cast<uint32_t>(g.defs(call).size()) - num_written_;
   const std::span<const Argument> arguments = g.arguments(call);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument& a = arguments[i];
@@ -16,7 +17,7 @@ CallArguments::CallArguments(const Graph& g, const Node& call) {
       source.first = uses;
       source.count = static_cast<uint32_t>(g.uses(a).size());
       uses += source.count;
-      if (a.kind == Kind::Use && schema.arguments[i].is_write()) source.def = num_results_ + num_written_++;
+      if (a.kind == Kind::Use && schema.arguments[i].is_write()) source.def = def++;
     } else if (a.kind == Kind::Number) {
       source.first = g.numbers_of(a)[0];
     } else if (a.kind == Kind::Attribute) {
@@ -24,6 +25,15 @@ CallArguments::CallArguments(const Graph& g, const Node& call) {
       attributes_.push_copy(g.attributes(), a.range.first);
     }
   }
+}
+
+uint32_t CallArguments::num_written(const Graph& g, const Node& call) {
+  const schema::FunctionSchema& schema = call.op.schema();
+  const std::span<const Argument> arguments = g.arguments(call);
+  uint32_t count = 0;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    count += arguments[i].kind == Kind::Use && schema.arguments[i].is_write();
+  return count;
 }
 
 void CallArguments::push(Stack& stack, std::span<const Tensor> uses, std::span<const Tensor> defs,

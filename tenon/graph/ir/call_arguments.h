@@ -22,6 +22,8 @@ class CallArguments {
   /// New tensors among the results: the first defs.
   uint32_t num_results() const noexcept { return num_results_; }
   uint32_t num_written() const noexcept { return num_written_; }
+  /// How many tensors among its arguments a call writes: the last of its defs.
+  static uint32_t num_written(const Graph& graph, const Node& call);
 
  private:
   struct Source {

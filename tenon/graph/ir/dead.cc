@@ -1,8 +1,10 @@
 #include "tenon/graph/ir/dead.h"
 
+#include <algorithm>
+
 namespace tenon::graph {
 
-void remove_dead(Graph& graph) {
+std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.values.size());
   std::vector<ValueId> last(graph.storages.size(), kNone);
   for (const Node& node : graph.nodes) {
@@ -11,14 +13,12 @@ void remove_dead(Graph& graph) {
   for (StorageId s = 0; s < last.size(); ++s) {
     if (graph.storages[s].is_output && last[s] != kNone) live[last[s]] = true;
   }
-  bool any_dead = false;
-  std::vector<bool> dead(graph.nodes.size());
+  std::vector<bool> nodes(graph.nodes.size());
   for (size_t id = graph.nodes.size(); id-- > 0;) {
     const Node& node = graph.nodes[id];
     bool needed = graph.defs(node).empty();
     for (const Def& d : graph.defs(node)) needed |= live[d.value];
-    dead[id] = !needed;
-    any_dead |= !needed;
+    nodes[id] = needed;
     if (!needed) continue;
     for (const Use& u : graph.uses(node)) {
       if (u.value != kNone) live[u.value] = true;
@@ -27,10 +27,15 @@ void remove_dead(Graph& graph) {
       if (const ValueId previous = graph.values[d.value].previous; previous != kNone) live[previous] = true;
     }
   }
-  if (!any_dead) return;
+  return nodes;
+}
+
+void remove_dead(Graph& graph) {
+  const std::vector<bool> live = live_nodes(graph);
+  if (std::ranges::find(live, false) == live.end()) return;
   size_t kept = 0;
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
-    if (dead[id]) continue;
+    if (!live[id]) continue;
     if (kept != id) graph.nodes[kept] = std::move(graph.nodes[id]);
     ++kept;
   }

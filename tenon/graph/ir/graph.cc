@@ -27,6 +27,7 @@ Node Node::copy() const {
   result.arguments = arguments;
   result.defs = defs;
   result.line = line;
+  result.call = call;
   if (region) result.region = region->copy();
   return result;
 }
@@ -169,6 +170,7 @@ Node Graph::make_node(OperatorHandle op, SourceMark line) {
 
 Node& Graph::add_node(OperatorHandle op, SourceMark line) {
   nodes.push_back(make_node(op, line));
+  nodes.back().call = static_cast<uint32_t>(nodes.size() - 1);
   return nodes.back();
 }
 

@@ -117,6 +117,8 @@ struct Node {
   /// order. A result that is an argument that it writes is not listed twice.
   Range defs;
   SourceMark line;  ///< Where it was recorded.
+  /// Its number among the calls of its program; by default, among the graph's nodes.
+  uint32_t call = kNone;
   RegionPtr region;
 
   explicit Node(OperatorHandle o) noexcept : op(o) {}

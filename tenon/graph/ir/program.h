@@ -25,13 +25,9 @@ struct Program {
 
 struct Assembled {
   Graph graph;
-  /// Which call of the program a node is, by the first of its arguments.
-  std::vector<uint32_t> call_by_argument;
   /// By storage: how many bytes further offsets count in the graph, where none is negative, than those of the
   /// calls' operands.
   std::vector<size_t> offset_shift;
-
-  uint32_t call_of(const Node& node) const noexcept { return call_by_argument[node.arguments.first]; }
 };
 
 /// Whether calls are kept whose values may be wrong, though their results are dead: an error has to come.

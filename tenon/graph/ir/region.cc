@@ -80,13 +80,7 @@ RegionPtr Region::copy() const {
   result->numbers = numbers;
   result->engine = engine;
   result->knobs = knobs;
-  for (const Node& member : members) {
-    Node node(member.op);
-    node.arguments = member.arguments;
-    node.defs = member.defs;
-    node.line = member.line;
-    result->members.push_back(std::move(node));
-  }
+  for (const Node& member : members) result->members.push_back(member.copy());
   return result;
 }
 

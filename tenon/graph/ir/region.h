@@ -88,6 +88,18 @@ struct Region {
   RegionPtr copy() const;
 };
 
+/// The calls of a graph in order, those of a region's members in its place.
+template <class G, class F>
+void each_call(G& graph, F&& f) {
+  for (auto& node : graph.nodes) {
+    if (!node.region) {
+      f(node);
+      continue;
+    }
+    for (auto& member : node.region->members) f(member);
+  }
+}
+
 /// That of a region, or else `otherwise`.
 int64_t knob(const Region& region, std::string_view name, int64_t otherwise);
 /// Throws Error{NotImplemented} for a knob that is none of these.

@@ -8,49 +8,9 @@
 #include <unordered_set>
 
 #include "tenon/core/error.h"
-#include "tenon/core/kernel_report.h"
-#include "tenon/core/thread_state.h"
-#include "tenon/graph/plan/plan.h"
+#include "tenon/graph/plan/instance.h"
 
 namespace tenon::graph {
-
-/// What one run at a time needs: addresses, numbers, and tensors over memory that is elsewhere each time.
-struct Plan::Instance {
-  std::vector<char*> addresses;  // of storages
-  std::vector<Scalar> numbers;
-  std::vector<tenon::Storage> storages;  // null where no step sees them as tensors
-  std::vector<tenon::Tensor> shells;
-  std::vector<char*> operands;  // of a loop
-  std::vector<uint64_t> slots;
-
-  explicit Instance(const Plan& plan)
-      : addresses(plan.graph_.storages.size()),
-        numbers(plan.signature_.numbers),
-        storages(plan.graph_.storages.size()) {
-    size_t operands_max = 0, slots_max = 0;
-    for (const Step& step : plan.steps_) {
-      if (!step.loop) continue;
-      operands_max = std::max(operands_max, step.loop->places().size());
-      slots_max = std::max(slots_max, step.loop->num_numbers());
-    }
-    operands.resize(operands_max);
-    slots.resize(slots_max);
-    for (const Shell& shell : plan.shells_) {
-      if (shell.storage == kNone) {
-        shells.emplace_back();
-        continue;
-      }
-      tenon::Storage& storage = storages[shell.storage];
-      if (!storage)
-        storage = tenon::Storage::from_foreign(kAlignment, plan.graph_.storages[shell.storage].nbytes,
-                                               plan.device_, nullptr, nullptr);
-      const Geometry& g = plan.graph_.geometry(shell.geometry);
-      auto impl = TensorImpl::make(storage, g.dtype, g.sizes, g.strides, g.offset);
-      impl->set_wrapped_number(g.wrapped_number);
-      shells.push_back(tenon::Tensor(std::move(impl)));
-    }
-  }
-};
 
 namespace {
 
@@ -122,7 +82,7 @@ Plan::~Plan() {
   for (auto& spare : spares_) delete spare.load(std::memory_order_acquire);
 }
 
-std::unique_ptr<Plan::Instance> Plan::take_instance() const {
+std::unique_ptr<Instance> Plan::take_instance() const {
   for (auto& spare : spares_) {
     if (spare.load(std::memory_order_relaxed) == nullptr) continue;
     if (Instance* const taken = spare.exchange(nullptr, std::memory_order_acquire))
@@ -176,53 +136,26 @@ void Plan::execute(std::span<const Address> sorted, std::span<std::byte> workspa
                 fmt::format("execute: the address of UID {} is {:#x}, which is no multiple of the {} bytes "
                             "of one element; copy the tensor to memory that is aligned",
                             t.uid, address, alignment));
-    instance->addresses[t.storage] = reinterpret_cast<char*>(address) - t.offset;
+    instance->place(t.storage, reinterpret_cast<char*>(address) - t.offset);
   }
   aliases_.check(graph_, sorted, workspace.first(workspace_size_));
   for (size_t i = 0; i < signature_.values.size(); ++i) {
     const Signature::Value& v = signature_.values[i];
     const Address address = sorted[value_places_[i]];
     TENON_CHECK(address != 0, Value, fmt::format("execute: the address of UID {} is null", v.uid));
-    for (const uint32_t number : v.numbers) instance->numbers[number] = read_number(address, v.dtype);
+    for (const uint32_t number : v.numbers) instance->put_number(number, read_number(address, v.dtype));
   }
-  for (size_t i = 0; i < offsets_.size(); ++i) {
-    if (offsets_[i] != kNowhere)
-      instance->addresses[i] = reinterpret_cast<char*>(workspace.data()) + offsets_[i];
-  }
-  for (size_t i = 0; i < instance->storages.size(); ++i) {
-    if (instance->storages[i])
-      instance->storages[i]->rebind(reinterpret_cast<Address>(instance->addresses[i]));
+  for (StorageId id = 0; id < offsets_.size(); ++id) {
+    if (offsets_[id] != kNowhere)
+      instance->place(id, reinterpret_cast<char*>(workspace.data()) + offsets_[id]);
   }
   {
     // Most callers have made it current before.
     std::optional<StreamGuard> on_stream;
     if (!device_.is_cpu() && current_stream(Device(device_.backend)) != stream) on_stream.emplace(stream);
-    const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
-    const ThreadStateGuard<&ThreadState::excluded> below{DispatchKeySet(Functionality::Record) |
-                                                         kAutogradKeys};
-    const ThreadStateGuard<&ThreadState::inference_mode> normal{false};
-    for (const Step& step : steps_) run(step, *instance);
+    if (const std::exception_ptr error = instance->run()) std::rethrow_exception(error);
   }
   give_back(std::move(instance));
-}
-
-void Plan::run(const Step& step, Instance& instance) const {
-  if (step.loop) {
-    const LoopStep& loop = *step.loop;
-    for (size_t i = 0; i < loop.places().size(); ++i) {
-      const LoopStep::Place& place = loop.places()[i];
-      instance.operands[i] = instance.addresses[place.storage] + place.offset;
-    }
-    loop.put_numbers(instance.numbers, instance.slots.data());
-    loop.run(instance.operands.data(), instance.slots.data());
-    return;
-  }
-  const std::span<const tenon::Tensor> shells(instance.shells);
-  const auto uses = shells.subspan(step.uses.first, step.uses.count);
-  const auto defs = shells.subspan(step.defs.first, step.defs.count);
-  if (step.call) return step.call->run(uses, defs, instance.numbers);
-  bool clobbered_inputs = false;
-  step.region->run({uses, defs, instance.numbers}, clobbered_inputs);
 }
 
 }  // namespace tenon::graph

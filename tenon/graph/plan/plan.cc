@@ -5,10 +5,11 @@
 #include <algorithm>
 
 #include "tenon/core/error.h"
-#include "tenon/graph/engine/tuner.h"
 #include "tenon/graph/ir/dead.h"
 #include "tenon/graph/ir/key.h"
 #include "tenon/graph/ir/region.h"
+#include "tenon/graph/plan/tuner.h"
+#include "tenon/iter/lower.h"
 
 namespace tenon::graph {
 namespace {
@@ -46,29 +47,23 @@ class Workspace {
 Plan::Plan(Graph graph, Signature signature, const PlanOptions& options)
     : graph_(std::move(graph)), signature_(std::move(signature)) {
   find_device();
-  remove_dead(graph_);
-  graph_.renumber();
-  report_.key = key_of(graph_);
   if (options.fuse) {
-    const std::unique_ptr<EngineTuner> tuner = make_tuner(options.engines, options.tune_ms, device_);
-    report_ = graph::fuse(graph_, {.position = options.position,
-                                   .tuner = tuner.get(),
-                                   .rows = options.rows,
-                                   .dump = options.dump,
-                                   .relaxed = options.engines.relaxed,
-                                   .single_calls = true});
-    lasts_ = tuner->is_lasting();
+    fuse(options);
+  } else {
+    remove_dead(graph_);
+    graph_.renumber();
+    report_.key = key_of(graph_);
   }
   finish(options.engines);
 }
 
-Plan::Plan(Graph fused, Signature signature, const expr::Key& key)
-    : graph_(std::move(fused)), signature_(std::move(signature)) {
+Plan::Plan(Fused fused, const EngineChoice& choice, bool is_loaded)
+    : graph_(std::move(fused.graph)),
+      signature_(std::move(fused.signature)),
+      is_loaded_(is_loaded),
+      report_(std::move(fused.report)) {
   find_device();
-  report_.key = key;
-  // Whether bits may differ from eager's was asked when the plan was made.
-  finish({.relaxed = true});
-  describe(graph_, report_);
+  finish(choice);
 }
 
 void Plan::find_device() {
@@ -81,12 +76,31 @@ void Plan::find_device() {
   TENON_CHECK(!device_.is_meta(), NotImplemented, "plan: tensors of meta have no memory to run on");
 }
 
-void Plan::finish(const EngineChoice& choice) {
-  for (const Node& node : graph_.nodes) {
-    const bool anchored = node.region && node.region->anchor_member != kNone;
-    add_step(node, anchored ? &engine_of(graph_, node, choice) : nullptr);
+void Plan::fuse(const PlanOptions& options) {
+  const std::unique_ptr<EngineTuner> tuner = make_tuner(options.engines, options.tune_ms, device_);
+  try {
+    report_ = graph::fuse(graph_, {.position = options.position,
+                                   .tuner = tuner.get(),
+                                   .rows = options.rows,
+                                   .dump = options.dump,
+                                   .relaxed = options.engines.relaxed,
+                                   .single_calls = options.single_calls});
+    lasts_ = tuner->is_lasting() && !ran_out_of_time(report_);
+  } catch (const std::exception&) {
+    if (!signature_.by_slot) throw;
+    // A fault of the fuser's or an engine's costs time and no results: the calls run one by one.
+    std::vector<Node> calls;
+    each_call(graph_, [&](Node& call) { calls.push_back(std::move(call)); });
+    graph_.nodes = std::move(calls);
+    graph_.renumber();
+    lasts_ = false;
   }
-  place_temporaries();
+}
+
+void Plan::finish(const EngineChoice& choice) {
+  for (const Node& node : graph_.nodes) add_step(node, choice);
+  find_lives();
+  if (signature_.by_slot) return;
   find_alignments();
   for (const auto& t : signature_.tensors) uids_.push_back(t.uid);
   for (const auto& v : signature_.values) uids_.push_back(v.uid);
@@ -97,39 +111,53 @@ void Plan::finish(const EngineChoice& choice) {
   for (const auto& t : signature_.tensors) tensor_places_.push_back(place_of(t.uid));
   for (const auto& v : signature_.values) value_places_.push_back(place_of(v.uid));
   std::vector<bool> elementwise;
-  for (const Step& step : steps_) {
-    const bool loop = step.loop && !step.loop->is_over_rows();
-    const bool call = step.call && step.call->is_pointwise();
-    elementwise.push_back((loop || call) && graph_.defs(graph_.nodes[elementwise.size()]).size() == 1);
+  for (const Node& node : graph_.nodes) {
+    const Step& step = steps_[elementwise.size()];
+    const bool by_element = step.loop ? !step.loop->is_over_rows()
+                                      : !step.region && pointwise_info_of(node.op.entry(), device_.backend);
+    elementwise.push_back(by_element && graph_.defs(node).size() == 1);
   }
   aliases_ = Aliases(graph_, signature_, tensor_places_, elementwise);
 }
 
-void Plan::add_step(const Node& node, const Engine* engine) {
+void Plan::add_step(const Node& node, const EngineChoice& choice) {
   Step& step = steps_.emplace_back();
-  if (node.region && node.region->anchor_member == kNone) {
-    step.name = node.region->name;
-    step.loop = std::make_unique<const LoopStep>(graph_, node);
-    if (const std::string why = step.loop->refusal(); !why.empty())
-      throw_error(ErrorKind::NotImplemented, fmt::format("plan: {}: {}", step.name, why));
-    return;
-  }
-  const auto add = [&](Range& range, auto operands) {
-    range.first = static_cast<uint32_t>(shells_.size());
-    range.count = static_cast<uint32_t>(operands.size());
-    for (const auto& o : operands)
-      shells_.push_back({o.value == kNone ? kNone : graph_.values[o.value].storage, o.geometry});
-  };
-  add(step.uses, graph_.uses(node));
-  add(step.defs, graph_.defs(node));
+  step.first_call = static_cast<uint32_t>(calls_.size());
   if (node.region) {
-    step.name = node.region->name;
-    step.engine = engine->name;
-    step.region = engine->build(graph_, node);
+    for (const Node& member : node.region->members) calls_.push_back(&member);
+  } else {
+    calls_.push_back(&node);
+  }
+  step.num_calls = static_cast<uint32_t>(calls_.size()) - step.first_call;
+  step.name = node.region ? node.region->name : node.op.full_name();
+  if (!node.region) {
+    // Throws where the device has no kernel, and does not fall back.
+    if (!device_.is_cpu())
+      (void)detail::find_kernel(node.op.entry(), DispatchKeySet(Functionality::Dense, device_.backend));
     return;
   }
-  step.name = node.op.full_name();
-  step.call = std::make_unique<const CallStep>(graph_, node);
+  try {
+    add_region(step, node, choice);
+  } catch (const std::exception& e) {
+    if (!signature_.by_slot || is_loaded_) throw;
+    const Node& last = node.region->members.back();
+    report_.left.push_back({last.op, last.line, e.what(), last.call});
+    lasts_ = false;
+  }
+}
+
+void Plan::add_region(Step& step, const Node& node, const EngineChoice& choice) const {
+  if (node.region->anchor_member != kNone) {
+    const Engine& engine = engine_of(graph_, node, choice);
+    step.engine = engine.name;
+    step.region = engine.build(graph_, node);
+    return;
+  }
+  auto loop = std::make_unique<const LoopStep>(graph_, node);
+  if (const std::string why = loop->refusal(); !why.empty())
+    throw_error(ErrorKind::NotImplemented, fmt::format("plan: {}: {}", step.name, why));
+  step.takes_over.assign(loop->num_outputs(), kNone);
+  step.loop = std::move(loop);
 }
 
 void Plan::find_alignments() {
@@ -146,20 +174,36 @@ void Plan::find_alignments() {
   }
 }
 
-void Plan::place_temporaries() {
+void Plan::find_lives() {
   struct Life {
     size_t first = Plan::kNowhere, last = 0;
   };
   std::vector<Life> lives(graph_.storages.size());
-  for (size_t s = 0; s < graph_.nodes.size(); ++s) {
+  for (size_t s = 0; s < steps_.size(); ++s) {
     const auto touch = [&](ValueId value) {
       if (value == kNone) return;
       Life& life = lives[graph_.values[value].storage];
       life.first = std::min(life.first, s);
       life.last = s;
     };
-    for (const Use& u : graph_.uses(graph_.nodes[s])) touch(u.value);
-    for (const Def& d : graph_.defs(graph_.nodes[s])) touch(d.value);
+    const auto touch_all = [&](const Node& node) {
+      for (const Use& u : graph_.uses(node)) touch(u.value);
+      for (const Def& d : graph_.defs(node)) touch(d.value);
+    };
+    touch_all(graph_.nodes[s]);
+    if (!signature_.by_slot) continue;
+    // Those that run one by one make what stays inside a region.
+    for (uint32_t i = 0; i < steps_[s].num_calls; ++i) touch_all(*calls_[steps_[s].first_call + i]);
+  }
+  if (signature_.by_slot) {
+    for (StorageId id = 0; id < lives.size(); ++id) {
+      if (lives[id].first != kNowhere && !signature_.wanted[id])
+        steps_[lives[id].last].last_uses.push_back(id);
+    }
+    for (Step& step : steps_) {
+      if (step.loop) reuse_memory(step);
+    }
+    return;
   }
   for (const Signature::Tensor& t : signature_.tensors) lives[t.storage] = {};
   Workspace workspace;
@@ -171,12 +215,52 @@ void Plan::place_temporaries() {
   workspace_size_ = workspace.size();
 }
 
+void Plan::reuse_memory(Step& step) {
+  // Below, memory costs nothing.
+  constexpr size_t kWorthIt = 4096;
+  using Place = LoopStep::Place;
+  const std::span<const Place> places = step.loop->places();
+  const auto count = [&](StorageId id) { return std::ranges::count(places, id, &Place::storage); };
+  std::vector<StorageId> free;
+  for (const StorageId id : step.last_uses) {
+    if (!graph_.storages[id].is_input && count(id) == 1) free.push_back(id);
+  }
+  for (size_t i = 0; i < step.takes_over.size(); ++i) {
+    const Place& output = places[i];
+    // A value of a row is stored when it is known, and the row's operands may be read again.
+    if (output.of_rows) continue;
+    const Storage& made = graph_.storages[output.storage];
+    if (made.is_input || made.nbytes < kWorthIt || count(output.storage) != 1) continue;
+    for (const Place& input : places.subspan(step.takes_over.size())) {
+      const auto found = std::ranges::find(free, input.storage);
+      if (found == free.end() || input.geometry != output.geometry ||
+          graph_.storages[input.storage].nbytes != made.nbytes)
+        continue;
+      step.takes_over[i] = input.storage;
+      free.erase(found);
+      break;
+    }
+  }
+}
+
+bool Plan::joins_calls() const noexcept {
+  return std::ranges::any_of(steps_, [](const Step& step) { return step.loop || step.region; });
+}
+
+bool Plan::serves(const std::vector<bool>& wanted) const noexcept {
+  if (wanted.size() != signature_.wanted.size()) return false;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] && !signature_.wanted[i]) return false;
+  }
+  return true;
+}
+
 std::vector<std::string> Plan::allocating_steps() const {
   std::vector<std::string> names;
   for (const Step& step : steps_) {
     if (step.loop && step.loop->is_over_rows()) names.push_back(step.name + ": state of reductions");
     if (step.region) names.push_back(step.name + ": tensors of blocks");
-    if (step.call) names.push_back(step.name + ": an operator by itself");
+    if (!step.loop && !step.region) names.push_back(step.name + ": an operator by itself");
   }
   return names;
 }

@@ -1,6 +1,7 @@
-// Plan: a graph that is ready to run at addresses: which steps, in which order, where what they make on the
-// way lies in a workspace that the caller owns. Immutable, shared by threads; holds no addresses and no
-// tensors' bytes. Used by the graph builder (tenon/builder).
+// Plan: a graph that is ready to run: which steps, in which order, and how long memory is needed. Of a
+// written graph, temporaries have places in a workspace that the caller owns; of a recorded program, each run
+// makes them. Immutable, shared by threads; holds no addresses and no tensors' bytes. Run by instances
+// (instance.h). Used by the recorder, by replays and by the graph builder.
 #pragma once
 
 #include <array>
@@ -13,7 +14,6 @@
 
 #include "tenon/core/allocator.h"
 #include "tenon/core/stream.h"
-#include "tenon/graph/engine/call_step.h"
 #include "tenon/graph/engine/engine.h"
 #include "tenon/graph/engine/loop_step.h"
 #include "tenon/graph/fuse/pipeline.h"
@@ -21,7 +21,7 @@
 
 namespace tenon::graph {
 
-/// What a caller brings to a graph, by UID.
+/// What a caller brings to a graph: by UID, or, of a recorded program, by the slots that are its storages.
 struct Signature {
   struct Tensor {
     uint64_t uid;
@@ -38,6 +38,11 @@ struct Signature {
   std::vector<Value> values;
   /// Those of the graph; what `values` has is set by each run.
   std::vector<Scalar> numbers;
+
+  // Of a recorded program, in place of all that.
+  bool by_slot = false;
+  std::vector<bool> wanted;          ///< The storages that are kept after a run.
+  std::vector<size_t> offset_shift;  ///< As Assembled has it.
 };
 
 struct PlanOptions {
@@ -47,28 +52,42 @@ struct PlanOptions {
   EngineChoice engines = {};
   double tune_ms = 0;  ///< Of time that may be spent on measuring what runs each region; 0: models decide.
   bool dump = true;    ///< As in FusionOptions.
+  bool single_calls = true;  ///< As in FusionOptions.
 };
 
 class ByteReader;
 class ByteWriter;
+class Instance;
 
 class Plan {
  public:
   /// What workspaces, and addresses within them, are aligned to.
   static constexpr size_t kAlignment = 64;
+  static constexpr size_t kNowhere = ~size_t{0};
+
+  struct Step {
+    std::string name;
+    std::string engine;  ///< Of a region around an anchor; else empty.
+    // Both null for a call by itself. Else the step is a region; its calls run one by one where it cannot
+    // run.
+    std::unique_ptr<const LoopStep> loop;
+    std::unique_ptr<const RegionProgram> region;
+    uint32_t first_call = 0, num_calls = 0;  ///< Among `calls`.
+    /// Of each output of a loop: the storage whose memory it takes over, of an input that is read element by
+    /// element and never again; else kNone.
+    std::vector<StorageId> takes_over;
+    std::vector<StorageId> last_uses;  ///< Storages of a recorded program that nothing needs any more.
+  };
 
   /// Takes a graph of calls. All its storages are on one device, where the plan runs: on the host in regions
   /// and calls, on a device in launches of expressions, if it takes them, and in calls. Throws
-  /// Error{NotImplemented} with the sentences of engines, where none runs a part of it.
+  /// Error{NotImplemented} with the sentences of engines, where none runs a part of it. A recorded program
+  /// runs its calls one by one in that case.
   Plan(Graph graph, Signature signature, const PlanOptions& options);
   /// The same, but that the plan of an earlier process is taken if the cache has it; else the cache gets this
-  /// one.
-  static std::shared_ptr<const Plan> make(const Graph& graph, const Signature& signature,
-                                          const PlanOptions& options);
-  /// Under which the plan is kept.
-  static expr::Key cache_key(const Graph& graph, const Signature& signature, const PlanOptions& options);
-  /// Has the plan written into the cache, in place of the one that is there.
-  static void keep(std::shared_ptr<const Plan> plan, const expr::Key& cache_key);
+  /// one (store.cc).
+  static std::shared_ptr<const Plan> find_or_make(Graph graph, Signature signature,
+                                                  const PlanOptions& options);
   /// Reads what `write` has written: nothing is planned again. Throws Error{Value} for bytes that are no
   /// plan, Error{NotImplemented} for an engine that does not run its region here.
   static std::shared_ptr<const Plan> read(ByteReader& in);
@@ -88,7 +107,13 @@ class Plan {
   /// steps allocate that `allocating_steps` lists, and for what a device does to queue work.
   void execute(std::span<const Address> sorted, std::span<std::byte> workspace, Stream stream = {kCPU}) const;
 
+  /// One that was given back, or a new one.
+  std::unique_ptr<Instance> take_instance() const;
+  /// After a run that has ended: keeps it for the next one.
+  void give_back(std::unique_ptr<Instance> instance) const noexcept;
+
   Device device() const noexcept { return device_; }
+  const Signature& signature() const noexcept { return signature_; }
   std::span<const uint64_t> uids_sorted() const noexcept { return uids_; }
   size_t workspace_size() const noexcept { return workspace_size_; }
   /// Of the graph as it was given: the same for a recorded program of the same maths.
@@ -96,48 +121,46 @@ class Plan {
   const FusionReport& report() const noexcept { return report_; }
   /// The graph as it runs, regions and all.
   const Graph& graph() const noexcept { return graph_; }
+  std::span<const Step> steps() const noexcept { return steps_; }  ///< One for each node.
   size_t num_steps() const noexcept { return steps_.size(); }
+  /// In order, those of a region in its place.
+  std::span<const Node* const> calls() const noexcept { return calls_; }
+  bool is_loaded() const noexcept { return is_loaded_; }  ///< From the cache.
+  /// Whether any calls run as one: else recording them has gained nothing.
+  bool joins_calls() const noexcept;
+  /// Whether it computes all slots that are wanted now.
+  bool serves(const std::vector<bool>& wanted) const noexcept;
   /// What may allocate when it runs: "aten::convolution: an operator by itself", "region_0_mm_add: composed".
   std::vector<std::string> allocating_steps() const;
 
  private:
-  struct Step {
-    std::string name;
-    std::string engine;  ///< Of a region around an anchor; else empty.
-    std::unique_ptr<const LoopStep> loop;
-    std::unique_ptr<const RegionProgram> region;
-    std::unique_ptr<const CallStep> call;
-    // Of regions and calls: tensors of an instance.
-    Range uses, defs;
+  struct Fused {
+    Graph graph;
+    Signature signature;
+    FusionReport report;
   };
-  /// A tensor that a region or a call sees.
-  struct Shell {
-    StorageId storage;  ///< kNone: undefined.
-    GeometryId geometry;
-  };
-  struct Instance;
-  static constexpr size_t kNowhere = ~size_t{0};
-
-  Plan(Graph fused, Signature signature, const expr::Key& key);
+  Plan(Fused fused, const EngineChoice& choice, bool is_loaded);
+  static Fused read_fused(ByteReader& in);
   /// Throws Error{NotImplemented} unless all storages are on one.
   void find_device();
-  void add_step(const Node& node, const Engine* engine);
+  void fuse(const PlanOptions& options);
   /// Makes the steps of the fused graph, and what they share.
   void finish(const EngineChoice& choice);
-  void place_temporaries();
+  void add_step(const Node& node, const EngineChoice& choice);
+  void add_region(Step& step, const Node& node, const EngineChoice& choice) const;
+  void find_lives();
+  void reuse_memory(Step& step);
   void find_alignments();
-  std::unique_ptr<Instance> take_instance() const;
-  void give_back(std::unique_ptr<Instance> instance) const noexcept;
   void check_call(std::span<const Address> sorted, std::span<std::byte> workspace, Stream stream) const;
-  void run(const Step& step, Instance& instance) const;
 
   Graph graph_;
   Signature signature_;
   Device device_;
   bool lasts_ = true;  // worth to be kept for other processes
+  bool is_loaded_ = false;
   FusionReport report_;
   std::vector<Step> steps_;
-  std::vector<Shell> shells_;
+  std::vector<const Node*> calls_;
   std::vector<uint64_t> uids_;
   std::vector<uint32_t> tensor_places_, value_places_;  // of the signature's rows, among the uids
   Aliases aliases_;

@@ -1,4 +1,4 @@
-#include "tenon/graph/engine/tuner.h"
+#include "tenon/graph/plan/tuner.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 
 #include "tenon/core/error.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/graph/engine/region_programs.h"
 #include "tenon/graph/engine/scratch.h"
 #include "tenon/graph/ir/region.h"
+#include "tenon/graph/plan/instance.h"
 
 namespace tenon::graph {
 namespace {
@@ -102,6 +102,76 @@ class Judge {
   Scratch& scratch_;
   std::vector<std::byte> wanted_;
   std::vector<double> wanted_numbers_;
+};
+
+/// A region without an anchor member, for tensors.
+class LoopProgram final : public RegionProgram {
+ public:
+  LoopProgram(const Graph& g, const Node& node)
+      : step_(g, node), outputs_(node.region->body.outputs), inputs_(node.region->body.inputs) {}
+  const LoopStep& step() const noexcept { return step_; }
+
+  void run(const Arguments& arguments, bool& clobbered_inputs) const override {
+    SmallVector<char*, 16> addresses;
+    for (const uint32_t i : outputs_) addresses.push_back(static_cast<char*>(arguments.defs[i].data_ptr()));
+    for (const uint32_t i : inputs_) addresses.push_back(static_cast<char*>(arguments.uses[i].data_ptr()));
+    SmallVector<uint64_t, 16> slots(step_.num_numbers());
+    step_.put_numbers(arguments.numbers, slots.data());
+    clobbered_inputs = true;
+    step_.run(addresses.data(), slots.data());
+  }
+
+ private:
+  LoopStep step_;
+  std::vector<uint32_t> outputs_, inputs_;
+};
+
+/// The members of a region as they run without it: an unfused plan, whose runs make what stays inside.
+class CallsApart final : public RegionProgram {
+ public:
+  CallsApart(const Graph& g, const Node& node)
+      : plan_(members_of(g, node), {.numbers = std::vector<Scalar>(g.numbers.size())}, {.fuse = false}) {
+    for (const Use& u : g.uses(node)) uses_.push_back(u.value == kNone ? kNone : g.values[u.value].storage);
+    for (const Def& d : g.defs(node)) defs_.push_back(g.values[d.value].storage);
+  }
+
+  void run(const Arguments& arguments, bool& clobbered_inputs) const override {
+    std::unique_ptr<Instance> instance = plan_.take_instance();
+    const auto place = [&](const std::vector<StorageId>& ids, std::span<const Tensor> tensors) {
+      for (size_t i = 0; i < ids.size(); ++i) {
+        if (ids[i] != kNone) instance->place(ids[i], reinterpret_cast<char*>(tensors[i].storage().address()));
+      }
+    };
+    place(uses_, arguments.uses);
+    place(defs_, arguments.defs);
+    instance->put_numbers(arguments.numbers);
+    clobbered_inputs = true;
+    if (const std::exception_ptr error = instance->run()) std::rethrow_exception(error);
+    plan_.give_back(std::move(instance));
+  }
+
+ private:
+  static Graph members_of(const Graph& g, const Node& node) {
+    Graph calls = g.copy();
+    std::vector<bool> is_made(g.values.size());
+    calls.nodes.clear();
+    for (const Node& member : node.region->members) {
+      calls.nodes.push_back(member.copy());
+      for (const Def& d : g.defs(member)) is_made[d.value] = true;
+    }
+    for (Storage& s : calls.storages) s.is_input = s.is_output = false;
+    for (ValueId v = 0; v < is_made.size(); ++v) {
+      if (!is_made[v]) calls.values[v].producer = calls.values[v].previous = kNone;
+    }
+    for (const Use& u : g.uses(node)) {
+      if (u.value != kNone) calls.storages[g.values[u.value].storage].is_input = true;
+    }
+    for (const Def& d : g.defs(node)) calls.storages[g.values[d.value].storage].is_output = true;
+    return calls;
+  }
+
+  Plan plan_;
+  std::vector<StorageId> uses_, defs_;
 };
 
 /// Null where another engine would run the loop: machine code may be switched off, or the system let none

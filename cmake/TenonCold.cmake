@@ -18,11 +18,10 @@ file(GLOB cold CONFIGURE_DEPENDS
      ops/recurrent/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/recurrent*.cc
      plugin/*load.cc plugin/library_file.cc plugin/optional_functions.cc plugin/registrar.cc plugin/search.cc
      record/report.cc
-     ${PROJECT_SOURCE_DIR}/backends/cpu/jit/emitter.cc ${PROJECT_SOURCE_DIR}/backends/cpu/jit/memory.cc ${PROJECT_SOURCE_DIR}/backends/cpu/jit/operations.cc
-     ${PROJECT_SOURCE_DIR}/backends/cpu/jit/pi_reduce.cc
+     ${PROJECT_SOURCE_DIR}/backends/cpu/jit/*.cc
      ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/api.cc ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/engine.cc ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/primitive.cc)
 # How a plan runs, and sums over bytes.
-list(FILTER cold EXCLUDE REGEX "/(builder/(cached_plan|plans)|cache/form|io/(checkpoint|safetensors|zip))\\.cc$")
+list(FILTER cold EXCLUDE REGEX "/(builder/(cached_plan|plans)|cache/form|jit/compiled|io/(checkpoint|safetensors|zip))\\.cc$")
 
 set(TENON_COLD_OBJECTS "")
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TENON_SANITIZE)

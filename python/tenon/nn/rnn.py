@@ -221,21 +221,23 @@ class RNNBase(Module):
 
     def _run_layers(self, input: Tensor, hx: Any, batch_sizes: Tensor | None) -> tuple[Tensor, list[Tensor]]:
         """All layers over [steps, batch, *], or packed data: the output, and the last states."""
-        hs, cs = hx if self.mode == "LSTM" else (hx, None)
-        last: list[Any] = []
+        lstm = self.mode == "LSTM"
+        hs, cs = hx if lstm else (hx, None)
+        last_h: list[Tensor] = []
+        last_c: list[Tensor] = []
         for number in range(self.num_layers):
             outputs = []
             for reverse in (False, True) if self.bidirectional else (False,):
-                at = len(last)
+                at = len(last_h)
                 c = None if cs is None else cs[at]
-                output, *state = _run_direction(self.mode, input, hs[at], c, self._weights(at), batch_sizes, reverse)
+                output, h, c = _run_direction(self.mode, input, hs[at], c, self._weights(at), batch_sizes, reverse)
                 outputs.append(output)
-                last.append(state)
+                last_h.append(h)
+                last_c.append(c)
             input = outputs[0] if len(outputs) == 1 else _C.cat(outputs, -1)
             if self.dropout and self.training and number + 1 < self.num_layers:
                 input = _C.dropout(input, self.dropout, True)
-        states = list(zip(*last))[: 2 if self.mode == "LSTM" else 1]
-        return input, [s[0].unsqueeze(0) if len(s) == 1 else _C.stack(s) for s in states]
+        return input, [s[0].unsqueeze(0) if len(s) == 1 else _C.stack(s) for s in ((last_h, last_c) if lstm else (last_h,))]
 
     def _zero_state(self, input: Tensor, shape: tuple[int, int, int]) -> Any:
         return _C.zeros(shape, dtype=input.dtype, device=input.device)

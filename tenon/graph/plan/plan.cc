@@ -247,14 +247,6 @@ bool Plan::joins_calls() const noexcept {
   return std::ranges::any_of(steps_, [](const Step& step) { return step.loop || step.region; });
 }
 
-bool Plan::serves(const std::vector<bool>& wanted) const noexcept {
-  if (wanted.size() != signature_.wanted.size()) return false;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] && !signature_.wanted[i]) return false;
-  }
-  return true;
-}
-
 std::vector<std::string> Plan::allocating_steps() const {
   std::vector<std::string> names;
   for (const Step& step : steps_) {

@@ -128,8 +128,15 @@ class Plan {
   bool is_loaded() const noexcept { return is_loaded_; }  ///< From the cache.
   /// Whether any calls run as one: else recording them has gained nothing.
   bool joins_calls() const noexcept;
-  /// Whether it computes all slots that are wanted now.
-  bool serves(const std::vector<bool>& wanted) const noexcept;
+  /// Whether it computes all slots that are wanted now. Here, as each flush asks, and plan.cc is compiled for
+  /// size.
+  bool serves(const std::vector<bool>& wanted) const noexcept {
+    if (wanted.size() != signature_.wanted.size()) return false;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (wanted[i] && !signature_.wanted[i]) return false;
+    }
+    return true;
+  }
   /// What may allocate when it runs: "aten::convolution: an operator by itself", "region_0_mm_add: composed".
   std::vector<std::string> allocating_steps() const;
 

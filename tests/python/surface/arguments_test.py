@@ -17,7 +17,7 @@ RIGHT = {
     "num_channels": 4, "normalized_shape": 4, "num_embeddings": 5, "embedding_dim": 3, "embed_dim": 4, "num_heads": 2, "d_model": 4,
     "nhead": 2, "padding": 1, "value": 0.5, "threshold": 0.5, "output_size": 2, "upscale_factor": 2, "downscale_factor": 2, "groups": 1,
     "norm_type": 2.0, "dim": 1, "unflattened_size": (2, 2), "num_layers": 1, "encoder_layer": nn.TransformerEncoderLayer(4, 2, 8),
-    "decoder_layer": nn.TransformerDecoderLayer(4, 2, 8),
+    "decoder_layer": nn.TransformerDecoderLayer(4, 2, 8), "input_size": 3, "hidden_size": 4, "mode": "LSTM", "num_chunks": 4, "bias": True,
 }  # fmt: skip
 
 

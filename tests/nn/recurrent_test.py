@@ -207,6 +207,11 @@ def test_repr():
     assert repr(nn.GRUCell(3, 4, bias=False)) == "GRUCell(3, 4, bias=False)"
 
 
+def test_sizes_may_be_integers_of_numpy():
+    module = nn.LSTM(np.int64(3), np.int32(4), np.int64(2))
+    assert repr(module) == "LSTM(3, 4, num_layers=2)" and module(tenon.ones(2, 1, 3))[0].shape == (2, 1, 4)
+
+
 def test_a_module_can_be_pickled_and_converted():
     module = nn.GRU(3, 4)
     x = tenon.randn(2, 1, 3)

@@ -7,6 +7,7 @@ tenon/nn/recurrent.h has the same in C++.
 from __future__ import annotations
 
 import math
+import operator
 
 from .. import _C
 from .._names.absent import module_getattr
@@ -30,11 +31,17 @@ _CELLS = {"RNN_RELU": 0, "RNN_TANH": 1, "LSTM": 2, "GRU": 3}
 _NONLINEARITIES = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
 
 
-def _check_size(layer: str, name: str, size: Any) -> None:
-    if not isinstance(size, int) or isinstance(size, bool):
-        raise TypeError(f"{layer}: {name} must be an int, got {describe(size)}")
-    if size <= 0:
-        raise ValueError(f"{layer}: {name} must be greater than zero, got {size}")
+def _size(layer: str, name: str, size: Any) -> int:
+    """A positive int, of whatever library."""
+    try:
+        if isinstance(size, bool):
+            raise TypeError
+        number = operator.index(size)
+    except TypeError:
+        raise TypeError(f"{layer}: {name} must be an int, got {describe(size)}") from None
+    if number <= 0:
+        raise ValueError(f"{layer}: {name} must be greater than zero, got {number}")
+    return number
 
 
 def _mode(layer: str, nonlinearity: str) -> str:
@@ -74,8 +81,8 @@ class RNNBase(Module):
         layer = type(self).__name__
         if mode not in _GATES:
             raise ValueError(f"{layer}: unrecognized mode {mode!r}; expected one of {', '.join(_GATES)}")
-        for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
-            _check_size(layer, name, size)
+        input_size, hidden_size = _size(layer, "input_size", input_size), _size(layer, "hidden_size", hidden_size)
+        num_layers = _size(layer, "num_layers", num_layers)
         for name, flag in (("bias", bias), ("batch_first", batch_first)):
             if not isinstance(flag, bool):
                 raise TypeError(f"{layer}: {name} must be a bool, got {describe(flag)}")

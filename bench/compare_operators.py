@@ -219,10 +219,6 @@ def _convolution_gradients():
             yield Row(f"conv2d {name}, gradient of {part}", 0.9, call, setup)
 
 
-_MODELS = """
-import pathlib
-sys.path.insert(0, str(pathlib.Path({tests!r})))
-from programs import load
 def _recurrent():
     for layer in ("LSTM", "GRU"):
         for name, bound, shape in (("one step", 0.3, (1, 1)), ("100 steps", 0.65, (100, 1)), ("100 steps, batch 32", 0.8, (100, 32))):
@@ -232,6 +228,10 @@ def _recurrent():
         yield Row(f"{layer}, 100 steps with backward", 0.65, "step()", setup)
 
 
+_MODELS = """
+import pathlib
+sys.path.insert(0, str(pathlib.Path({tests!r})))
+from programs import load
 def trainer(model, loss, lr=0.01):
     optimizer = t.optim.SGD(model.parameters(), lr=lr)
     def step():

@@ -207,29 +207,41 @@ HWY_INLINE void load_lines(D d, const T* const* column, int64_t p, hn::Vec<D>* r
   }
 }
 
-/// Adds `depth` k of kFewVecs vectors of columns, from `at` on, to the sums of kRows rows. The runs are long
-/// enough for the processor to see that memory is read in order, and to ask for it.
+/// Adds `depth` k of `vecs` vectors of columns, from `at` on, to the sums of kRows rows; those from `rows` on
+/// are the last one again. The runs are long enough for the processor to see that memory is read in order,
+/// and to ask for it.
 template <size_t kRows, class D, class T = hn::TFromD<D>>
-HWY_NOINLINE void add_turned(D d, int64_t depth, const T* a, ptrdiff_t a_row, ptrdiff_t a_col,
-                             const T* const* columns, int64_t at, T* sums) {
+HWY_NOINLINE void add_turned(D d, int64_t depth, const T* a, size_t rows, ptrdiff_t a_row, ptrdiff_t a_col,
+                             const T* const* columns, size_t vecs, int64_t at, T* sums) {
   using V = hn::Vec<D>;
   constexpr int64_t kLine = 64 / sizeof(T);
   const size_t lanes = hn::Lanes(d);
-  for (size_t v = 0; v < kFewVecs; ++v, columns += lanes, sums += lanes) {
+  const T* ar[kRows];
+  for (size_t r = 0; r < kRows; ++r) ar[r] = a + static_cast<ptrdiff_t>(std::min(r, rows - 1)) * a_row;
+  for (size_t v = 0; v < vecs; ++v, columns += lanes, sums += lanes) {
     V sum[kRows];
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) sum[r] = hn::Load(d, sums + r * kFewVecs * lanes);
     const auto add = [&](int64_t p, V row) HWY_ATTR {
 #pragma GCC unroll 4
-      for (size_t r = 0; r < kRows; ++r)
-        sum[r] = fused_mul_add(d, hn::Set(d, a[static_cast<ptrdiff_t>(r) * a_row + p * a_col]), row, sum[r]);
+      for (size_t r = 0; r < kRows; ++r) sum[r] = fused_mul_add(d, hn::Set(d, ar[r][p * a_col]), row, sum[r]);
     };
     int64_t p = 0;
     for (; p + kLine <= depth; p += kLine) {
-      V rows[kLine];
-      load_lines(d, columns, at + p, rows);
+      V lines[kLine];
+      load_lines(d, columns, at + p, lines);
 #pragma GCC unroll 16
-      for (int64_t i = 0; i < kLine; ++i) add(p + i, rows[i]);
+      for (int64_t i = 0; i < kLine; ++i) add(p + i, lines[i]);
+    }
+    if (p < depth && at + depth >= kLine) {
+      // The last whole line of each column, without what was added before.
+      V lines[kLine];
+      load_lines(d, columns, at + depth - kLine, lines);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLine; ++i) {
+        if (depth - kLine + i >= p) add(depth - kLine + i, lines[i]);
+      }
+      p = depth;
     }
     for (; p < depth; ++p) {
       HWY_ALIGN T row[hn::MaxLanes(D())];
@@ -280,11 +292,9 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
           add(d, depth, a + r * g.a_row, g.a_row, g.a_col, packed, sums + r * width, later, g.b_col, wanted);
         }
       } else {
-        for (int64_t r = 0, rows; r < g.m; r += rows) {
-          rows = g.m - r >= 4 ? 4 : std::min<int64_t>(g.m - r, 2);
-          const auto add = rows == 4 ? &add_turned<4, D> : rows == 2 ? &add_turned<2, D> : &add_turned<1, D>;
-          add(d, depth, a + r * g.a_row, g.a_row, g.a_col, column, p, sums + r * width);
-        }
+        const auto add = g.m == 1 ? &add_turned<1, D> : g.m == 2 ? &add_turned<2, D> : &add_turned<4, D>;
+        const auto vecs = static_cast<size_t>((columns + lanes - 1) / lanes);
+        add(d, depth, a, static_cast<size_t>(g.m), g.a_row, g.a_col, column, vecs, p, sums);
       }
       p += depth;
       if (p % kGemmBlock == 0 || p == g.k) end_block(totals, sums, g.m * width, p <= kGemmBlock);

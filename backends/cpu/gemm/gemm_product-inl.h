@@ -29,31 +29,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Vectors of columns that a product of `rows` rows takes at a time.
 constexpr size_t panel_vecs(size_t rows) { return rows == 1 ? 8 : rows <= max_rows(4) ? 4 : kTileVecs; }
 
-/// Few rows times a matrix whose columns are contiguous.
-template <size_t kRows, class D, class T = hn::TFromD<D>>
-HWY_INLINE void rows_times_transposed(D d, const GemmArgs<T>& g) {
-  const size_t lanes = hn::Lanes(d);
-  TileIn<T> in{g.a, g.a_row, g.a_col, g.b, g.b_row};
-  TileOut<T> out = final_output(g);
-  for (size_t j = 0; j < static_cast<size_t>(g.n);) {
-    const size_t left = static_cast<size_t>(g.n) - j;
-    in.b = g.b + static_cast<ptrdiff_t>(j) * g.b_col;
-    out.c = g.c + static_cast<ptrdiff_t>(j) * g.c_col;
-    size_t columns;
-    if (left >= kTransposedVecs * lanes) {
-      columns = kTransposedVecs * lanes;
-      tile_transposed<kRows, kTransposedVecs>(d, g.k, in, g.b_col, out, columns);
-    } else if (left > lanes && kTransposedVecs > 2) {
-      columns = std::min(left, 2 * lanes);
-      tile_transposed<kRows, 2>(d, g.k, in, g.b_col, out, columns);
-    } else {
-      columns = std::min(left, lanes);
-      tile_transposed<kRows, 1>(d, g.k, in, g.b_col, out, columns);
-    }
-    j += columns;
-  }
-}
-
 /// Small products: A is read in place, and so is B if its rows are contiguous; else its panels are
 /// packed.
 template <class D, class T = hn::TFromD<D>>
@@ -221,34 +196,32 @@ HWY_INLINE void large(D d, const GemmArgs<T>& g, const S* b) {
   }
 }
 
-/// Few rows times a matrix that does not stay in L2, B being stored as S; whether it was one. More than four
-/// rows of columns that need no conversion pay for a packed panel.
+/// Few rows times a matrix that does not stay in L2, B being stored as S, or one or two rows times any whose
+/// columns are contiguous and need no conversion; whether it was such. More than four rows of these pay for a
+/// packed panel.
 template <class D, class S, class T = hn::TFromD<D>>
 HWY_INLINE bool few_rows(D d, const GemmArgs<T>& g, const S* b) {
   constexpr int64_t kLarge = int64_t{1} << 19;
-  if (g.m > kFewRows || g.k * g.n * static_cast<int64_t>(sizeof(S)) < kLarge) return false;
+  constexpr bool kConverted = !std::is_same_v<S, T>;
+  if (g.m > kFewRows) return false;
+  const bool large = g.k * g.n * static_cast<int64_t>(sizeof(S)) >= kLarge;
   if (g.b_col == 1) {
-    few_rows_by_rows(d, g, b);
-  } else if (g.b_row == 1 && (g.m <= 4 || !std::is_same_v<S, T>)) {
-    few_rows_by_columns(d, g, b);
-  } else {
-    return false;
+    if (large) few_rows_by_rows(d, g, b);
+    return large;
   }
+  const int64_t most = kConverted ? (large ? kFewRows : 0) : (large ? 4 : 2);
+  if (g.b_row != 1 || g.m > most) return false;
+  few_rows_by_columns(d, g, b);
   return true;
 }
 
 template <class T>
 void product(const GemmArgs<T>& g) {
   const hn::ScalableTag<T> d;
-  const bool columns_contiguous = g.b_row == 1 && g.b_col != 1;
   if (g.k == 1 && g.b_col == 1 && final_output(g).plain()) {
     outer(d, g);
   } else if (few_rows(d, g, g.b)) {
     return;
-  } else if (g.m == 1 && columns_contiguous) {
-    rows_times_transposed<1>(d, g);
-  } else if (g.m == 2 && columns_contiguous) {
-    rows_times_transposed<2>(d, g);
   } else if (g.m < 16 || g.m * g.n * g.k <= int64_t{96} * 96 * 96) {
     direct(d, g);
   } else {

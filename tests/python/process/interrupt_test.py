@@ -143,6 +143,7 @@ import tenon
 
 tenon.set_num_threads({threads})
 sys.setswitchinterval(1e6)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who started the tests may ignore it
 gate = threading.Lock()
 gate.acquire()
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "tenon/core/parallel.h"
+#include "tenon/core/philox.h"
 #include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/random/functions.h"
-#include "tenon/core/philox.h"
 
 namespace tenon {
 namespace {

@@ -1,5 +1,5 @@
-// Few rows times a matrix that is too large for the caches: it is read once, in the order of memory, and
-// asked for ahead of time. Included once per instruction set by gemm_product-inl.h.
+// Few rows times a matrix that is read once, in the order of memory: one that is too large for the caches, or
+// one of any size whose columns are contiguous. Included once per instruction set by gemm_product-inl.h.
 
 #if defined(TENON_CPU_GEMM_FEW_ROWS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_GEMM_FEW_ROWS_INL

@@ -31,6 +31,7 @@ ROOMS = [
     "tenon/io",
     "tenon/nn",
     "tenon/optim",
+    "tenon/onnx",
     "tenon/plugin",
     "python/src",
 ]
@@ -86,7 +87,7 @@ PYTHON = [
      "_tools.loaded", "linalg", "_names.numerics", "_tools.pages", "prefix", "random", "namespaces", "safetensors", "testing", "_names.html"},
     {"array_api", "einops_backend"},
     {"library", "serialization", "utils", "nn", "optim"},
-    {"einops_layers"},
+    {"einops_layers", "onnx"},
     {"_names.borders"},
     {"graph", "_program.report", "plans", "_replay"},
     {"_program.cached_plans"},
@@ -112,7 +113,7 @@ def room_of(path: str) -> str | None:
     if path.startswith("tenon/generated/"):
         return GENERATED
     if re.fullmatch(r"tenon/\w+\.h", path):
-        return "tenon/optim"  # tenon.h and its kin bring all of the library
+        return "tenon/onnx"  # tenon.h and its kin bring all of the library
     for room in [*ROOMS, "tools/opgen", "bench", "tests", "examples", "python"]:
         if path.startswith(room + "/"):
             return room

@@ -238,7 +238,7 @@ def is_storage(obj: object) -> _C._bool:
 
 # Rooms that load when first asked for, so that `import tenon` stays quick.
 _LATER = (
-    "accelerator", "amp", "backends", "cpu", "cuda", "devices", "dispatch", "graph", "library", "linalg", "mps", "ops", "plans", "safetensors",
+    "accelerator", "amp", "backends", "cpu", "cuda", "devices", "dispatch", "graph", "library", "linalg", "mps", "onnx", "ops", "plans", "safetensors",
     "testing", "types", "utils", "version", "xpu",
 )  # fmt: skip
 # Names that load with the module that has them.

@@ -45,9 +45,12 @@ std::string while_copying(std::string_view name, std::string_view why) {
 
 }  // namespace
 
-void Module::check_free(const std::string& name) const {
+void Module::check_name(const std::string& name) const {
   TENON_CHECK(!name.empty() && name.find('.') == std::string::npos, Value,
               fmt::format("module: '{}' is no name for a part; it must be non-empty and without dots", name));
+  check_free(name);
+}
+void Module::check_free(const std::string& name) const {
   bool taken = false;
   for (const auto& [known, value] : parameters_) taken |= known == name;
   for (const Buffer& buffer : buffers_) taken |= buffer.name == name;
@@ -55,23 +58,30 @@ void Module::check_free(const std::string& name) const {
   TENON_CHECK(!taken, Value, fmt::format("module: the name '{}' is taken", name));
 }
 
-Tensor Module::register_parameter(std::string name, Tensor value) {
+void Module::add_parameter(std::string name, Tensor value) {
   check_free(name);
-  if (value.defined()) {
-    value.requires_grad_();
-    parameters_.emplace_back(std::move(name), value);
-  }
+  value.requires_grad_();
+  parameters_.emplace_back(std::move(name), std::move(value));
+}
+void Module::add_buffer(std::string name, Tensor value) {
+  check_free(name);
+  buffers_.push_back({std::move(name), std::move(value), true});
+}
+
+Tensor Module::register_parameter(std::string name, Tensor value) {
+  check_name(name);
+  if (value.defined()) add_parameter(std::move(name), value);
   return value;
 }
 
 Tensor Module::register_buffer(std::string name, Tensor value, bool persistent) {
-  check_free(name);
+  check_name(name);
   if (value.defined()) buffers_.push_back({std::move(name), value, persistent});
   return value;
 }
 
 void Module::add_module(std::string name, std::shared_ptr<Module> module, std::string_view class_name) {
-  check_free(name);
+  check_name(name);
   if (module && module->class_name_.empty()) module->class_name_ = class_name;
   modules_.emplace_back(std::move(name), std::move(module));
 }

@@ -100,6 +100,9 @@ class Module {
   /// Makes `value` a buffer, which belongs to the state but is not trained, and returns it. A buffer that is
   /// not persistent is left out of state_dict. Throws Error{Value} for a name that is in use.
   Tensor register_buffer(std::string name, Tensor value, bool persistent = true);
+  /// The same with a name that a file gives, which may have dots.
+  void add_parameter(std::string name, Tensor value);
+  void add_buffer(std::string name, Tensor value);
   /// Adds a module and returns it. Throws Error{Value} for a name that is in use.
   template <class M>
   M& register_module(std::string name, M module) {
@@ -124,6 +127,7 @@ class Module {
   using Named = std::vector<std::pair<std::string, Tensor>>;
 
   void check_free(const std::string& name) const;
+  void check_name(const std::string& name) const;
   /// Adds what `own` adds of each module to `out`, with the path of the module.
   template <class Own>
   void collect(const std::string& prefix, Named& out, const Own& own) const;

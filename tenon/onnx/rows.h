@@ -11,7 +11,8 @@ std::span<const Row> pointwise_rows() noexcept;  ///< rows_pointwise.cc
 std::span<const Row> shape_rows() noexcept;      ///< rows_shape.cc: what moves elements, and sizes.
 std::span<const Row> index_rows() noexcept;      ///< rows_index.cc: by index, gather and scatter.
 std::span<const Row> reduction_rows() noexcept;  ///< rows_reduction.cc: reductions, softmax, sorting.
-std::span<const Row> matrix_rows() noexcept;     ///< rows_matrix.cc: products, attention.
+std::span<const Row> matrix_rows() noexcept;     ///< rows_matrix.cc: products.
+std::span<const Row> attention_rows() noexcept;  ///< rows_attention.cc
 std::span<const Row> window_rows() noexcept;     ///< rows_window.cc: convolutions, pools, resizing.
 std::span<const Row> norm_rows() noexcept;       ///< rows_norm.cc
 std::span<const Row> recurrent_rows() noexcept;  ///< rows_recurrent.cc

@@ -51,7 +51,8 @@ def save(obj: Any, f: Any) -> None:
 def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: bool = False) -> Any:
     """Reads what `save` wrote, safetensors, and checkpoints that PyTorch wrote, whatever the file is called. Raises ValueError
     for anything else, even if a single bit was changed, and for a path whose file has more bytes. An open file may have more
-    than `save` wrote in Tenon's format: it is read to the end of that, no further. Other formats are read to the end of the file.
+    than one value in Tenon's format and in PyTorch's from before 1.6: it is read to the end of that, no further. Other formats are
+    read to the end of the file.
     The number of an open file is taken as a path is, and the file stays open.
 
     Tensors are on the device that they were saved on, or where `map_location` says, which is a device or its name for all of

@@ -13,6 +13,7 @@
 #include "tenon/io/pickled.h"
 #include "tenon/io/pickler.h"
 #include "tenon/io/read_checkpoint.h"
+#include "tenon/io/read_legacy.h"
 #include "tenon/io/read_safetensors.h"
 #include "tenon/io/utf8.h"
 #include "tenon/io/zip.h"
@@ -107,8 +108,8 @@ std::vector<Storage> copy_storages(std::span<const CheckpointObjects::Stored> st
 
 /// The value of a pickle that Tenon wrote, whose tensors are in it.
 Checkpoint read_own_pickle(const Input& input, const ReadOptions& options, uint64_t start,
-                           std::string_view pickle, bool may_go_on = false) {
-  Pickled pickled(input, CheckpointObjects::Writer::Tenon, pickle, start, may_go_on);
+                           std::string_view pickle, Pickled::Rest rest = Pickled::Rest::None) {
+  Pickled pickled(input, CheckpointObjects::Writer::Tenon, pickle, start, rest);
   for (const auto& storage : pickled.storages())
     if (storage.bytes.size() != storage.nbytes)
       input.refuse(start, fmt::format("the storage '{}' of a tensor is not in the file", shown(storage.key)));
@@ -120,7 +121,8 @@ Checkpoint read_own_pickle(const Input& input, const ReadOptions& options, uint6
 Checkpoint read_first(const Input& input, const ReadOptions& options) {
   constexpr uint64_t kStart = kFirstMagic.size();
   const Input::Text pickle = input.part(kStart, input.size() - kStart);
-  return read_own_pickle(input, options, kStart, pickle.view(), options.may_go_on);
+  return read_own_pickle(input, options, kStart, pickle.view(),
+                         options.may_go_on ? Pickled::Rest::Follows : Pickled::Rest::None);
 }
 
 /// What tenon.save writes: the pickle's length, the CRC-32 of both, and the pickle.
@@ -164,6 +166,7 @@ Checkpoint dict_of(const StateDict& tensors, const ReadOptions& options, uint64_
 Checkpoint read_any(const Input& input, const ReadOptions& options) {
   const std::string start = input.text(0, input.has(kOwnMagic.size()) ? kOwnMagic.size() : input.size());
   if (start.starts_with("PK\3\4")) return read_pytorch(input, options);
+  if (const auto at = after_legacy_magic(input, start)) return read_legacy(input, options, *at);
   // The header of safetensors follows its length.
   if (start.size() > 8 && std::string_view("{ \t\n\r").find(start[8]) != std::string_view::npos)
     return dict_of(read_safetensors(input), options, input.size());
@@ -176,9 +179,12 @@ Checkpoint read_any(const Input& input, const ReadOptions& options) {
   }
   if (start.starts_with(kAnyMagic))
     input.refuse(0, "this is a checkpoint of a later version of Tenon; load it with that version");
-  if (start.starts_with("\x80\x02\x8a\x0a"))
-    input.refuse(0, "this is PyTorch's format before 1.6; load it with PyTorch, and save it again");
-  input.refuse(0, "neither safetensors, nor a zip archive of PyTorch's, nor what tenon.save wrote");
+  constexpr size_t kTarMagic = 257;
+  if (input.has(kTarMagic + 5) && input.text(kTarMagic, 5) == "ustar")
+    input.refuse(0,
+                 "this is a tar archive, as PyTorch's first releases wrote; load it with PyTorch, "
+                 "weights_only=False, and save it again");
+  input.refuse(0, "neither safetensors, nor a checkpoint of PyTorch's, nor what tenon.save wrote");
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ void save(const Value& value, const std::string& path);
 
 /// Reads a file of weights; its first bytes say which format it has:
 ///  - safetensors: a dict of tensors;
-///  - PyTorch's zip archives (.pt, .pth): whatever was saved, as long as it consists of tensors, numbers,
-///  text, dicts, lists
-///    and what else Value::Kind names. Nothing in them is executed;
+///  - PyTorch's checkpoints (.pt, .pth), also those from before 1.6: whatever was saved, as long as it
+///    consists of tensors, numbers, text, dicts, lists and what else Value::Kind names. Nothing in them is
+///    executed;
 ///  - what tenon.save wrote, in C++ or in Python.
 ///
 /// Tensors are in host memory; those that share a storage in a PyTorch file share it here. Throws

@@ -197,8 +197,7 @@ Node* CheckpointObjects::named(Nodes& nodes, std::string_view name) {
 }
 
 Node* CheckpointObjects::frozenset(Nodes& nodes, Node::List elements) {
-  if (writer_ == Writer::PyTorch)
-    refuse("it holds a frozenset, as no checkpoint of PyTorch does; save a set");
+  if (writer_ != Writer::Tenon) refuse("it holds a frozenset, as no checkpoint of PyTorch does; save a set");
   return add(nodes, Kind::Set, std::move(elements), true);
 }
 
@@ -206,7 +205,8 @@ Node* CheckpointObjects::persistent(Nodes& nodes, const Node& id) {
   static const std::string kName = "a storage";
   if (id.kind != Kind::Tuple || !id.is_plain()) refuse("a stored object has no tuple as its identifier");
   const Arguments arguments(kName, id.list());
-  arguments.between(5, 5);
+  const size_t count_of_arguments = writer_ == Writer::Legacy ? 6 : 5;
+  arguments.between(count_of_arguments, count_of_arguments);
   const auto* const named = std::get_if<Named>(&arguments.at(1).value);
   const DType* const dtype = named ? row_of<DType>(kStorages, named->name) : nullptr;
   if (arguments.text(0) != "storage" || !dtype) arguments.wrong(1, "a type of storage");
@@ -216,10 +216,20 @@ Node* CheckpointObjects::persistent(Nodes& nodes, const Node& id) {
     arguments.wrong(4, "a number of elements");
   const std::string key(arguments.name(2)), location(arguments.name(3));
   const auto [number, first] = numbers_.try_emplace(key, storages_.size());
-  if (first) storages_.push_back({key, location, nbytes});
+  if (first) storages_.push_back({key, location, nbytes, {}, item_size(*dtype)});
   if (storages_[number->second].nbytes != nbytes)
     refuse(fmt::format("storage '{}' has two sizes", shown(key)));
-  return add(nodes, Kind::None, StoredBytes{number->second, *dtype, nbytes});
+  StoredBytes out{number->second, *dtype, nbytes, 0};
+  if (writer_ == Writer::Legacy && arguments.at(5).kind != Kind::None) {  // (key, offset, size): a part of it
+    const Arguments part("a view of a storage", arguments.get<Node::List>(5, Kind::Tuple, "a tuple"));
+    part.between(3, 3);
+    const int64_t begin = part.integer(1), size = part.integer(2);
+    if (begin < 0 || size < 0 || begin > count || size > count - begin)
+      refuse(fmt::format("a view of storage '{}' reaches beyond it", shown(key)));
+    out.offset = static_cast<uint64_t>(begin) * item_size(*dtype);
+    out.nbytes = static_cast<uint64_t>(size) * item_size(*dtype);
+  }
+  return add(nodes, Kind::None, out);
 }
 
 /// (storage, offset, sizes, strides, requires_grad, hooks, [dtype of an untyped storage], [metadata])
@@ -265,6 +275,11 @@ Node* CheckpointObjects::rebuild_tensor(Nodes& nodes, std::string_view function,
   if (extent(view.sizes, view.strides, view.offset, view.dtype) > stored->nbytes)
     refuse(fmt::format("a tensor of shape {} reaches beyond its storage '{}' of {} bytes",
                        to_string(view.sizes), shown(storages_[stored->storage].key), stored->nbytes));
+  if (stored->offset % item_size(view.dtype) != 0)
+    refuse(fmt::format("a tensor of {} is over a view of a storage that begins between two elements",
+                       name(view.dtype)));
+  if (__builtin_add_overflow(view.offset, stored->offset / item_size(view.dtype), &view.offset))
+    refuse("a tensor has more elements than can be counted");
   return add_view(nodes, std::move(view), false);
 }
 

@@ -1,4 +1,4 @@
-// What the names in a checkpoint mean: PyTorch's, in its zip archives, and those of files that Python's
+// What the names in a checkpoint mean: PyTorch's, and those of files that Python's
 // tenon.save wrote. Of this room alone.
 #pragma once
 
@@ -17,6 +17,7 @@ class CheckpointObjects final : public Objects {
     std::string key, location;
     uint64_t nbytes;
     std::string_view bytes = {};
+    size_t item = 1;  ///< Bytes of an element, as its first tensor has it.
   };
   /// A tensor over such a storage.
   struct View {
@@ -30,7 +31,8 @@ class CheckpointObjects final : public Objects {
     std::string_view absent = {};    ///< A dtype that Tenon does not have; the tensor cannot be read.
   };
 
-  enum class Writer : uint8_t { PyTorch, Tenon };
+  /// Legacy: PyTorch before 1.6.
+  enum class Writer : uint8_t { PyTorch, Legacy, Tenon };
 
   CheckpointObjects(Writer writer, uint64_t pickle_bytes) : writer_(writer), allowance_(pickle_bytes) {}
 

@@ -22,7 +22,7 @@ struct Named {
 struct StoredBytes {
   size_t storage;  // its number in the file
   DType dtype;
-  uint64_t nbytes;
+  uint64_t nbytes, offset;  // of the part of it that is meant
 };
 struct Unread {
   size_t view;  // its number in the file

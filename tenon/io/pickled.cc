@@ -73,13 +73,14 @@ class Copies {
 }  // namespace
 
 Pickled::Pickled(const Input& input, CheckpointObjects::Writer writer, std::string_view pickle,
-                 uint64_t offset, bool may_go_on)
+                 uint64_t offset, Rest rest)
     : input_(input), pickle_(pickle), offset_(offset), objects_(writer, pickle.size()) {
   try {
     root_ = unpickle(pickle, size_, *nodes_, objects_);
-    if (!may_go_on && size_ != pickle.size()) refuse_pickle("bytes follow its end");
+    if (rest == Rest::None && size_ != pickle.size()) refuse_pickle("bytes follow its end");
     objects_.use(text_bytes());
   } catch (const PickleError& error) {
+    if (rest == Rest::Unread && error.ended) throw;
     input.refuse(offset + size_, "the pickle cannot be read: " + error.what);
   }
   refuse_absent_dtypes();

@@ -13,13 +13,20 @@ namespace tenon::io {
 
 class Pickled {
  public:
-  /// Reads the pickle at `offset` of the input, which bytes may follow if `may_go_on`. Throws Error{Value}
-  /// for one that is damaged or holds what no checkpoint does, and for a tensor of a dtype that Tenon does
-  /// not have.
+  /// What comes after a pickle in the bytes that it is read from.
+  enum class Rest : uint8_t {
+    None,     ///< Nothing; bytes there are an error.
+    Follows,  ///< Other bytes.
+    Unread,   ///< The input has more bytes; PickleError says if the pickle needs them.
+  };
+
+  /// Reads the pickle at `offset` of the input. Throws Error{Value} for one that is damaged or holds what no
+  /// checkpoint does, and for a tensor of a dtype that Tenon does not have.
   Pickled(const Input& input, CheckpointObjects::Writer writer, std::string_view pickle, uint64_t offset,
-          bool may_go_on = false);
+          Rest rest = Rest::None);
 
   const std::vector<CheckpointObjects::Stored>& storages() const noexcept { return objects_.storages(); }
+  const std::vector<CheckpointObjects::View>& views() const noexcept { return objects_.views(); }
   /// The value, over these storages. The pickle is no longer used then.
   Value value(std::vector<Storage> storages, const Place& place);
 

@@ -15,6 +15,7 @@ namespace {
 using Kind = Value::Kind;
 
 [[noreturn]] void refuse(std::string what) { refuse_pickle(std::move(what)); }
+[[noreturn]] void refuse_end(std::string what) { throw PickleError{std::move(what), true}; }
 
 class Machine {
  public:
@@ -40,10 +41,11 @@ class Machine {
  private:
   void frame(uint64_t size) {
     const size_t left = pickle_.size() - at_;
-    if (size > left) refuse(fmt::format("a frame of {} bytes is announced, and {} follow", size, left));
+    if (size > left) refuse_end(fmt::format("a frame of {} bytes is announced, and {} follow", size, left));
   }
   std::string_view take(uint64_t size) {
-    if (size > pickle_.size() - at_) refuse(fmt::format("{} bytes are expected, and the pickle ends", size));
+    if (size > pickle_.size() - at_)
+      refuse_end(fmt::format("{} bytes are expected, and the pickle ends", size));
     const std::string_view out = pickle_.substr(at_, size);
     at_ += size;
     return out;
@@ -56,7 +58,7 @@ class Machine {
   }
   std::string_view line() {
     const size_t end = pickle_.find('\n', at_);
-    if (end == pickle_.npos) refuse("a line without an end");
+    if (end == pickle_.npos) refuse_end("a line without an end");
     const std::string_view out = take(end - at_);
     ++at_;
     return out;

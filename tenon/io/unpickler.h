@@ -15,6 +15,7 @@ namespace tenon::io {
 /// What an Unpickler cannot read; the reader adds the file and the place.
 struct PickleError {
   std::string what;
+  bool ended = false;  ///< The given bytes end before the pickle does.
 };
 [[noreturn]] void refuse_pickle(std::string what);
 

@@ -54,6 +54,33 @@ class Reader(pickle._Unpickler):
         return Record("stored", *identifier)
 
 
+class LegacyReader(Reader):
+    """Of the format before 1.6: what it knows of each storage is the type that its first tensor names."""
+
+    kinds: dict
+
+    def persistent_load(self, identifier):
+        self.kinds.setdefault(identifier[2], identifier[1].name)
+        return super().persistent_load(identifier)
+
+
+def legacy_content(data):
+    """The same of such a file."""
+    file, kinds = io.BytesIO(data), {}
+
+    def following():
+        reader = LegacyReader(file, encoding="utf-8", errors="surrogatepass")
+        reader.kinds = kinds
+        return reader.load()
+
+    *_, value, keys = [following() for _ in range(5)]
+    entries = {}
+    for key in keys:
+        (count,) = struct.unpack("<q", file.read(8))
+        entries[key] = file.read(count * ITEM_SIZES[kinds[key]])
+    return plain(value, entries)
+
+
 class Unknown(Exception):
     """A value of a kind that this reader does not know."""
 
@@ -102,7 +129,8 @@ def called(value, entries, inner):
         if len(rest) not in ((0,) if name.endswith("_tensor") else (2, 3, 4)):
             raise TypeError(f"{name} of {len(arguments)} arguments")
         requires_grad = bool(rest) and rest[0]
-        _, _, key, _, count = stored.arguments
+        _, _, key, _, count, *view = stored.arguments
+        offset += view[0][1] if view and view[0] else 0
         item = len(entries[key]) // count if count else 1
         flat = [entries[key][i * item : (i + 1) * item] for i in positions(offset, sizes, strides)]
         return "tensor", b"".join(flat), tuple(sizes), None, requires_grad, False
@@ -205,6 +233,28 @@ TORCH_PICKLE = (
 )  # fmt: skip
 TORCH_PICKLE = TORCH_PICKLE.replace(b"e}q\10K\2X\1\0\0\0ysX\1\0\0\0su.", b"eX\1\0\0\0dq\10}K\2X\1\0\0\0ysu.")
 ENTRIES = {"0": struct.pack("<6f", *range(6)), "1": struct.pack("<4f", 1, 2, 3, 4)}
+
+
+# In the format before 1.6 a storage's identifier has one part more: None, or which part of the storage is meant.
+LEGACY = b"".join(pickle.dumps(part, 2) for part in (0x1950A86A20F9469CFC6C, 1001, {"protocol_version": 1001, "little_endian": True}))
+ITEM_SIZES = {"torch.FloatStorage": 4, "torch.ComplexFloatStorage": 8}
+LEGACY_PICKLE = (
+    b"\x80\2}(X\1\0\0\0w" + torch_tensor(b"0", 6, (2, 3), (3, 1)).replace(b"tQ", b"NtQ") + b"X\1\0\0\0v" +
+    torch_tensor(b"0", 6, (2, 2), (2, 1)).replace(b"tQ", b"(X\1\0\0\0aK\2K\4ttQ") + b"X\1\0\0\0n" +
+    torch_tensor(b"1", 4, (2, 2), (1, 2)).replace(b"tQ", b"NtQ") + b"u."
+)  # fmt: skip
+
+
+def legacy(data):
+    """A file of the format before 1.6, with the storages that a pickle names."""
+    item = 8 if b"ComplexFloat" in data else 4
+    used = [key for key in ENTRIES if b"X\1\0\0\0" + key.encode() in data]
+    return LEGACY + data + pickle.dumps(used, 2) + b"".join(struct.pack("<q", len(ENTRIES[key]) // item) + ENTRIES[key] for key in used)
+
+
+def altered_legacy(draw):
+    data = altered(legacy(LEGACY_PICKLE), draw, WORDS)
+    return data, lambda: legacy_content(data)
 
 
 def archive(data):
@@ -369,6 +419,7 @@ KINDS = {
     "first": lambda: pickle_kind(lambda data: FIRST + data, own()[len(MAGIC) + 12 :]),
     "pytorch": lambda: whole_kind(archive(TORCH_PICKLE)),
     "pytorch-sealed": lambda: pickle_kind(archive, TORCH_PICKLE, ENTRIES),
+    "legacy": lambda: altered_legacy,
     "safetensors": lambda: whole_kind(saved_safetensors()),
     "safetensors-foreign": lambda: foreign,
     "hand-made": lambda: hand_made,

@@ -10,7 +10,7 @@ import pytest
 
 SCRIPT = Path(__file__).parent / "files.py"
 COUNT = int(os.environ.get("TENON_MUTATIONS", 3000))
-KINDS = ["own", "own-sealed", "first", "pytorch", "pytorch-sealed", "safetensors", "safetensors-foreign", "hand-made"]
+KINDS = ["own", "own-sealed", "first", "pytorch", "pytorch-sealed", "legacy", "safetensors", "safetensors-foreign", "hand-made"]
 
 
 def test_no_kind_is_left_out():

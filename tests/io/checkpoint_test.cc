@@ -52,6 +52,19 @@ TEST(Checkpoint, PytorchsValuesAreThere) {
   }
 }
 
+TEST(Checkpoint, PytorchsFormatBefore16IsRead) {
+  for (const bool mmap : {false, true}) {
+    const Value checkpoint = load(TENON_RECORDED "/old.pt", {.mmap = mmap});
+    const StateDict model = checkpoint["model"];
+    EXPECT_EQ(model.begin()->first, "0.weight");
+    EXPECT_TRUE(equal(model.at("0.weight"), arange(6).to(kFloat32).reshape({2, 3})));
+    EXPECT_TRUE(equal(checkpoint["view"].to_tensor(), arange(1, 4).to(kFloat64)));
+    EXPECT_EQ(checkpoint["view"].to_tensor().storage().address(),
+              checkpoint["base"].to_tensor().storage().address());
+    EXPECT_EQ(checkpoint["epoch"].to_int(), 3);
+  }
+}
+
 TEST(Checkpoint, StateDictsGoThroughAFile) {
   const Path path("module.safetensors", "");
   nn::Linear from(3, 4), to(3, 4);
@@ -76,10 +89,9 @@ TEST(Checkpoint, WhatAValueIsNotSaysSo) {
 
 TEST(Checkpoint, OtherFilesAndOtherEndingsAreRefused) {
   const Path path("other.bin", "hello, world");
-  EXPECT_EQ(
-      message_of([&] { load(path.text); }, ErrorKind::Value),
-      "load: " + path.text +
-          ": at byte 0: neither safetensors, nor a zip archive of PyTorch's, nor what tenon.save wrote");
+  EXPECT_EQ(message_of([&] { load(path.text); }, ErrorKind::Value),
+            "load: " + path.text +
+                ": at byte 0: neither safetensors, nor a checkpoint of PyTorch's, nor what tenon.save wrote");
 }
 
 TEST(Checkpoint, TensorsAndValuesGoThroughAFileOfTenons) {

@@ -144,6 +144,24 @@ TEST(Damage, OfACheckpointOfTenonsIsAnError) {
   EXPECT_LE(try_damaged(recorded("own_2.tenon"), 3), mutations(kUsually) / 20);
 }
 
+// The format has no sums: elements may have changed.
+TEST(Damage, OfPytorchsFormatBefore16IsAnErrorOrAnotherValue) {
+  const std::string whole = recorded("old.pt");
+  std::mt19937_64 draw(5);
+  int loaded = 0;
+  const testing::MemoryBound bound(whole.size());
+  for (int i = 0; i < mutations(kUsually); ++i) {
+    try {
+      loaded += !contents(read(damaged(whole, draw))).empty();
+    } catch (const Error& e) {
+      expect_refusal(e);
+    }
+  }
+  EXPECT_GT(loaded, 0);
+  EXPECT_LT(loaded, mutations(kUsually));
+  for (size_t n = 0; n < whole.size(); ++n) EXPECT_THROW(read(whole.substr(0, n)), Error) << n;
+}
+
 // With sums that fit, as only a hostile writer computes them, and in the first format, which has none.
 TEST(Damage, OfAPickleOfTenonsIsAnErrorOrAnotherValue) {
   const std::string pickle = recorded("own_2.tenon").substr(kOwnHead);

@@ -48,9 +48,9 @@ def test_every_kind_of_value(tmp_path):
         "optimizer": optimizer.state_dict(), "size": torch.Size([1, 2]), "dtype": torch.float16, "device": torch.device("cpu"),
         "bytes": b"a\xff", "complex": 1 - 2j, "set": {1, 2}, "large": 1 << 80, "none": None, "text": "größe", "tuple": (1, [2.5]),
     }  # fmt: skip
-    for protocol in 2, 3, 4, 5:
+    for protocol, zipped in [(protocol, zipped) for protocol in (2, 3, 4, 5) for zipped in (True, False)]:
         path = tmp_path / f"{protocol}.pt"
-        torch.save(value, path, pickle_protocol=protocol)
+        torch.save(value, path, pickle_protocol=protocol, _use_new_zipfile_serialization=zipped)
         found = tenon.load(path)
         assert list(found) == list(value)
         for name in ("bytes", "complex", "set", "large", "none", "text", "tuple"):
@@ -71,15 +71,17 @@ def test_every_kind_of_value(tmp_path):
 def test_every_dtype(tmp_path, name):
     dtype = getattr(torch, name)
     raw = torch.arange(16, dtype=torch.uint8) % 2
-    torch.save(raw.view(dtype), tmp_path / "x.pt")
-    found = tenon.load(tmp_path / "x.pt")
-    assert found.dtype is getattr(tenon, name) and found.view(tenon.uint8).tolist() == raw.tolist()
+    for zipped in True, False:
+        torch.save(raw.view(dtype), tmp_path / "x.pt", _use_new_zipfile_serialization=zipped)
+        for mmap in False, True:
+            found = tenon.load(tmp_path / "x.pt", mmap=mmap)
+            assert found.dtype is getattr(tenon, name) and found.view(tenon.uint8).tolist() == raw.tolist()
 
 
 def test_what_pytorch_saves_otherwise_is_refused_by_name(tmp_path):
     path = tmp_path / "x.pt"
     for value, options, text in [
-        (torch.ones(2), {"_use_new_zipfile_serialization": False}, "PyTorch's format before 1.6"),
+        (torch.nn.Linear(2, 2), {"_use_new_zipfile_serialization": False}, "names torch.nn.modules.linear.Linear"),
         (torch.nn.Linear(2, 2), {}, "names torch.nn.modules.linear.Linear"),
         (torch.eye(2).to_sparse(), {}, "it holds a sparse tensor"),
         (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), {}, "it holds a quantized tensor"),

@@ -32,7 +32,7 @@ def name(module, attribute):
     return f"c{module}\n{attribute}\n".encode()
 
 
-WRAPPINGS = {"own": files.sealed, "first": lambda data: files.FIRST + data, "pytorch": files.archive}
+WRAPPINGS = {"own": files.sealed, "first": lambda data: files.FIRST + data, "pytorch": files.archive, "legacy": lambda data: files.legacy(data.replace(b"tQ", b"NtQ"))}
 TENSOR, REBUILD, FLOAT = name("tenon", "Tensor"), name("tenon._C", "_rebuild_tensor"), name("tenon", "float32")
 REPLACED = b"(N}" + text("item") + b"K\5st"  # (None, {"item": 5}): the state that Python's unpickler gives to setattr
 
@@ -289,11 +289,21 @@ def test_what_a_header_of_safetensors_makes_is_bounded_by_its_size(tmp_path, wha
     assert growth <= (64 << 20) + 2 * len(data), (growth, said)
 
 
+def large_legacy(count):
+    number = b"J" + struct.pack("<i", count)
+    stored = b"(" + text("storage") + name("torch", "FloatStorage") + text("0") + text("cpu") + number + b"NtQ"
+    value = files.TORCH + b"(" + stored + b"K\0" + number + b"\x85K\1\x85\x89NtR."
+    return files.LEGACY + b"\x80\2" + value + b"\x80\2](" + text("0") + b"e." + struct.pack("<q", count) + bytes(4 * count)
+
+
 @pytest.mark.parametrize("opened", [False, True])
-@pytest.mark.parametrize("name", ["own", "own.safetensors"])
-def test_large_tensors_take_their_size_twice_at_most(tmp_path, name, opened):
-    path = tmp_path / name
-    tenon.save({"w": tenon.zeros(25 << 20)}, path)
+@pytest.mark.parametrize("kind", ["own", "own.safetensors", "legacy.pt"])
+def test_large_tensors_take_their_size_twice_at_most(tmp_path, kind, opened):
+    path = tmp_path / kind
+    if kind == "legacy.pt":
+        path.write_bytes(large_legacy(25 << 20))
+    else:
+        tenon.save({"w": tenon.zeros(25 << 20)}, path)
     program = PROGRAM.replace("tenon.load(path)", "tenon.load(open(path, 'rb'))") if opened else PROGRAM
     tenon.save({"w": tenon.ones(2)}, tmp_path / "warm")
     done = subprocess.run([sys.executable, "-c", program, TESTS / "fuzz", path, tmp_path / "warm"], capture_output=True, text=True, check=True)

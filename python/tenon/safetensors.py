@@ -39,12 +39,12 @@ def save(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) 
     return data
 
 
-def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = False) -> dict[str, Tensor]:
+def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = True) -> dict[str, Tensor]:
     """The tensors of a file by name. Raises ValueError for a file that is damaged, of another kind, or has a tensor of a
     dtype that Tenon does not have (U16, U32, U64, say): `safe_open` reads the others.
 
-    With `mmap`, they are parts of the mapped file: nothing is read before it is used, the checksum is not looked at, and
-    writing to a tensor does not reach the file. Only for a file that no program changes in place meanwhile.
+    They are parts of the mapped file: nothing is read before it is used, and writing to a tensor does not reach the file. A program
+    that changes the file in place changes them (docs/weights.md). With mmap=False, the file is read now and its checksum is verified.
     """
     _check_device("load_file", device)
     return _on(device, _C._weights.load_safetensors(path_of("load_file", filename), mmap))
@@ -71,8 +71,8 @@ def save_model(model: Any, filename: Path, metadata: dict[str, str] | None = Non
 
 def load_model(model: Any, filename: Path, strict: bool = True, device: Device = "cpu") -> tuple[list[str], list[str]]:
     """Copies the tensors of a file into a module's parameters and buffers, as its load_state_dict does; of several names for one
-    tensor the file need have one. Returns the missing and the unknown names, which are errors with `strict`."""
-    tensors = load_file(filename, device)
+    tensor the file need have one. Returns the missing and the unknown names, which are errors with `strict`. Verifies the checksum."""
+    tensors = load_file(filename, device, mmap=False)  # all of it is read in any case
     for names in _names_of_tensors(model):
         found = [name for name in names if name in tensors]
         if found:
@@ -95,13 +95,15 @@ class safe_open:
     with safe_open("model.safetensors") as file:
         weight = file.get_tensor("0.weight")
 
-    `framework` is there for programs that name one. The checksum, which is of the whole file, is not looked at.
+    `framework` is there for programs that name one. Tensors are parts of the mapped file, as those of `load_file`, or are read with
+    mmap=False. The checksum, which is of the whole file, is not looked at.
     """
 
-    def __init__(self, filename: Path, framework: Any = None, device: Device = "cpu", *, mmap: bool = False) -> None:
+    def __init__(self, filename: Path, framework: Any = None, device: Device = "cpu", *, mmap: bool = True) -> None:
         _check_device("safe_open", device)
         self._device = device
         self._file = _C._weights.open_safetensors(path_of("safe_open", filename), mmap)
+        self._rows = _C._weights.rows(self._file)
 
     def __enter__(self) -> safe_open:
         return self
@@ -116,7 +118,12 @@ class safe_open:
 
     def keys(self) -> list[str]:
         """The names of the tensors, sorted."""
-        return sorted(_C._weights.keys(self._opened()))
+        return sorted(self.offset_keys())
+
+    def offset_keys(self) -> list[str]:
+        """The names of the tensors, in the order of their bytes in the file."""
+        self._opened()
+        return list(self._rows)
 
     def metadata(self) -> dict[str, str] | None:
         """The texts by name that the file holds, or None."""
@@ -127,7 +134,7 @@ class safe_open:
         return _C._weights.tensor(self._opened(), name).to(self._device)
 
     def get_slice(self, name: str) -> Any:
-        """The tensor as a slice: `[...]` reads a part of it."""
+        """The tensor as a slice: `[...]` reads a part of it, get_shape() and get_dtype() nothing."""
         if not isinstance(name, str):
             raise TypeError(f"get_slice: name must be a str, got {describe(name)}")
         return _Slice(self, name)
@@ -135,14 +142,23 @@ class safe_open:
 
 class _Slice:
     def __init__(self, file, name):
-        self._tensor = _C._weights.tensor(file._opened(), name)
-        self._device = file._device
+        self._file, self._name, self._device = file._opened(), name, file._device
+        self._row = file._rows.get(name)
+        if self._row is None:
+            self._read()  # raises
+
+    def _read(self):
+        return _C._weights.tensor(self._file, self._name)
 
     def get_shape(self):
-        return list(self._tensor.shape)
+        return list(self._row[1])
+
+    def get_dtype(self):
+        """As the format names it: "F32"."""
+        return self._row[0]
 
     def __getitem__(self, index):
-        return self._tensor[index].to(self._device)
+        return self._read()[index].to(self._device)
 
 
 def _dict(tensors):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "tenon/core/thread_state.h"
 #include "tenon/io/input.h"
@@ -156,6 +157,16 @@ File::~File() = default;
 std::vector<std::string> File::keys() const {
   std::vector<std::string> out;
   for (const auto& entry : impl_->header.entries) out.push_back(entry.name);
+  return out;
+}
+
+std::vector<File::Row> File::rows() const {
+  std::vector<const io::SafetensorsHeader::Entry*> order;
+  for (const auto& entry : impl_->header.entries) order.push_back(&entry);
+  std::ranges::sort(order, {},
+                    [](const auto* entry) { return std::tie(entry->begin, entry->end, entry->name); });
+  std::vector<Row> out;
+  for (const auto* entry : order) out.push_back({entry->name, entry->dtype_name, entry->sizes});
   return out;
 }
 

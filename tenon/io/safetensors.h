@@ -38,22 +38,30 @@ void save_file(const StateDict& tensors, const std::string& path, const Metadata
 /// The bytes of such a file.
 std::string save(const StateDict& tensors, const Metadata& metadata = {});
 
-/// All tensors, in host memory. Throws Error{Value} for a file that is damaged or of another kind, which
-/// names the place and the tensor, for one with a tensor of a dtype that Tenon does not have (File reads the
-/// others), and io::SystemError.
-StateDict load_file(const std::string& path, LoadOptions options = {});
+/// All tensors, in host memory: parts of the mapped file, unless `{.mmap = false}` has it read and its
+/// checksum verified. Throws Error{Value} for a file that is damaged or of another kind, which names the
+/// place and the tensor, for one with a tensor of a dtype that Tenon does not have (File reads the others),
+/// and io::SystemError.
+StateDict load_file(const std::string& path, LoadOptions options = {.mmap = true});
 StateDict load(std::span<const std::byte> bytes);
 
 /// A file from which single tensors are read.
 class File {
  public:
   /// Reads the header. The checksum is not looked at. Throws as load_file does.
-  explicit File(const std::string& path, LoadOptions options = {});
+  explicit File(const std::string& path, LoadOptions options = {.mmap = true});
   File(File&&) noexcept;
   File& operator=(File&&) noexcept;
   ~File();
 
   std::vector<std::string> keys() const;
+  /// What the header says of a tensor: its dtype as the format names it, "F32", which Tenon may not have.
+  struct Row {
+    std::string name, dtype;
+    Dims sizes;
+  };
+  /// Of all tensors, in the order of their bytes.
+  std::vector<Row> rows() const;
   const Metadata& metadata() const noexcept;
   /// Whether the file has metadata, be it none by name.
   bool has_metadata() const noexcept;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include "tenon/generated/random/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/io/checkpoint.h"
 #include "tenon/io/replace_file.h"
 
 namespace tenon {
@@ -54,6 +56,10 @@ TEST(Safetensors, TensorsComeBack) {
   EXPECT_EQ(file.keys(), (std::vector<std::string>{"weight", "bias", "empty", "scalar"}));
   EXPECT_EQ(file.metadata(), (safetensors::Metadata{{"made by", "a test"}}));
   EXPECT_TRUE(same(file.tensor("bias"), state.at("bias")));
+  const auto rows = file.rows();
+  ASSERT_EQ(rows.size(), 4u);
+  for (const auto& row : rows) EXPECT_EQ(row.sizes, state.at(row.name).sizes().to_dims()) << row.name;
+  EXPECT_EQ(std::ranges::find(rows, "bias", &safetensors::File::Row::name)->dtype, "F64");
 }
 
 TEST(Safetensors, MappedTensorsAreNotCopiedWhereTheyAreAligned) {
@@ -106,8 +112,12 @@ TEST(Safetensors, ErrorsNameThePathThePlaceAndTheTensor) {
   std::string bytes = bytes_at(path);
   bytes.back() ^= 1;
   io::replace_file(path, std::vector<io::Bytes>{std::as_bytes(std::span(bytes))});
+  // Nothing of a mapped file is verified, and files are mapped unless a program asks otherwise.
+  EXPECT_EQ(safetensors::load_file(path).at("weight").storage()->allocator(), nullptr);
+  EXPECT_EQ(safetensors::File(path).tensor("weight").storage()->allocator(), nullptr);
+  EXPECT_THROW(load(path), Error);
   try {
-    safetensors::load_file(path);
+    safetensors::load_file(path, {.mmap = false});
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::Value);

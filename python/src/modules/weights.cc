@@ -157,12 +157,19 @@ PyObject* open_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
   });
 }
 
-PyObject* keys(PyObject*, PyObject* o) {
+PyObject* rows(PyObject*, PyObject* o) {
   return guarded([&] {
-    Ref out(checked(PyList_New(0)));
-    for (const std::string& key : file_argument(o).keys()) {
-      const Ref text(checked(PyUnicode_FromStringAndSize(key.data(), static_cast<Py_ssize_t>(key.size()))));
-      if (PyList_Append(out.get(), text.get()) < 0) throw PythonError();
+    Ref out(checked(PyDict_New()));
+    for (const auto& row : file_argument(o).rows()) {
+      const Ref sizes(checked(PyList_New(0)));
+      for (const int64_t size : row.sizes) {
+        const Ref number(checked(PyLong_FromLongLong(size)));
+        if (PyList_Append(sizes.get(), number.get()) < 0) throw PythonError();
+      }
+      const Ref name(
+          checked(PyUnicode_FromStringAndSize(row.name.data(), static_cast<Py_ssize_t>(row.name.size()))));
+      const Ref value(checked(Py_BuildValue("(sO)", row.dtype.c_str(), sizes.get())));
+      if (PyDict_SetItem(out.get(), name.get(), value.get()) < 0) throw PythonError();
     }
     return out.release();
   });
@@ -206,7 +213,8 @@ PyMethodDef g_methods[] = {
         "load", &load,
         "load(path or file, name, place or None, mmap): the value, and the number of bytes read after it"),
     fast_method("open_safetensors", &open_safetensors, "open_safetensors(path, mmap)"),
-    {"keys", &keys, METH_O, "The names of an open file's tensors."},
+    {"rows", &rows, METH_O,
+     "The tensors of an open file, in the order of their bytes: {name: (dtype, shape)}."},
     {"metadata", &metadata, METH_O, "The metadata of an open file."},
     fast_method("tensor", &tensor, "tensor(file, name)"),
     {}};

@@ -22,6 +22,7 @@ MODULES = [
     "torch.cuda",
     "torch.cuda.amp",
     "torch.fft",
+    "torch.jit",
     "torch.library",
     "torch.linalg",
     "torch.mps",
@@ -33,6 +34,8 @@ MODULES = [
     "torch.nn.modules.utils",
     "torch.nn.parallel",
     "torch.nn.utils",
+    "torch.nn.utils.parametrizations",
+    "torch.nn.utils.parametrize",
     "torch.optim",
     "torch.optim.Optimizer",
     "torch.optim.lr_scheduler",
@@ -44,7 +47,7 @@ MODULES = [
     "torch.xpu",
 ]
 # Modules whose __all__ says what is public; dir() of the others.
-BY_ALL = {"torch.amp", "torch.cpu.amp", "torch.cuda.amp", "torch.mps", "torch.nn.modules.utils", "torch.utils.checkpoint", "torch.xpu"}
+BY_ALL = {"torch.amp", "torch.cpu.amp", "torch.cuda.amp", "torch.jit", "torch.mps", "torch.nn.modules.utils", "torch.nn.utils.parametrizations", "torch.nn.utils.parametrize", "torch.utils.checkpoint", "torch.xpu"}
 # What torch._C has beside the classes of compilers and serialization.
 OF_THE_EXTENSION = {"Event", "Generator", "OutOfMemoryError", "AcceleratorError", "Size", "Stream", "Tensor", "Tag", "DispatchKey"}
 

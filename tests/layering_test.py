@@ -87,7 +87,7 @@ PYTHON = [
      "_tools.loaded", "linalg", "_names.numerics", "_tools.pages", "prefix", "random", "namespaces", "safetensors", "testing", "_names.html"},
     {"array_api", "einops_backend"},
     {"library", "serialization", "utils", "nn", "optim"},
-    {"einops_layers", "onnx"},
+    {"einops_layers", "jit", "onnx"},
     {"_names.borders"},
     {"graph", "_program.report", "plans", "_replay"},
     {"_program.cached_plans"},

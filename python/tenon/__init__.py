@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         devices as devices,
         dispatch as dispatch,
         graph as graph,
+        jit as jit,
         library as library,
         linalg as linalg,
         mps as mps,
@@ -238,8 +239,8 @@ def is_storage(obj: object) -> _C._bool:
 
 # Rooms that load when first asked for, so that `import tenon` stays quick.
 _LATER = (
-    "accelerator", "amp", "backends", "cpu", "cuda", "devices", "dispatch", "graph", "library", "linalg", "mps", "onnx", "ops", "plans", "safetensors",
-    "testing", "types", "utils", "version", "xpu",
+    "accelerator", "amp", "backends", "cpu", "cuda", "devices", "dispatch", "graph", "jit", "library", "linalg", "mps", "onnx", "ops", "plans",
+    "safetensors", "testing", "types", "utils", "version", "xpu",
 )  # fmt: skip
 # Names that load with the module that has them.
 _LATER_FROM = {

@@ -30,12 +30,12 @@ def pytorch_names():
 #: classes.
 _MODULES = {
     "torch": frozenset(
-        "ao classes compiler contrib distributed distributions export fft func functorch futures fx hub jit masked monitor mtia "
+        "ao classes compiler contrib distributed distributions export fft func functorch futures fx hub masked monitor mtia "
         "multiprocessing nested onnx overrides package profiler quantization return_types signal sparse special".split()
     ),
     "torch.autograd": frozenset("forward_ad functional profiler".split()),
     "torch.nn.attention": frozenset("bias experimental flex_attention varlen".split()),
-    "torch.nn.utils": frozenset("fusion memory_format parametrizations parametrize prune stateless".split()),
+    "torch.nn.utils": frozenset("fusion memory_format prune stateless".split()),
     "torch.utils": frozenset("benchmark bundled_inputs cpp_extension flop_counter mobile_optimizer model_zoo tensorboard".split()),
 }
 

@@ -89,7 +89,6 @@ INSTEAD = {
     "qr": "numpy.linalg.qr(x.numpy())",
     "fft": "numpy.fft on x.numpy(), and tenon.from_numpy of the result",
     "special": "the functions of that name in tenon itself: erf, exp2, expm1, log1p, logsumexp, softmax, xlogy",
-    "jit": "tenon.compile(f), which records what f does",
     "fx": "tenon.compile(f), whose explain() lists what was recorded",
     "export": "tenon.compile(f)",
     "compiler": "tenon.compile",

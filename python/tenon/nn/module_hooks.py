@@ -170,6 +170,9 @@ class ModuleHooks:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state.pop("_compiled_call", None)  # which runs this module, not its copy
+        for hook in (self._forward_pre_hooks or {}).values():
+            if (name := getattr(hook.hook, "computes", None)) is not None and name in state:
+                state[name] = state[name].detach()  # what weight_norm computes again before each forward
         return state
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,8 +1,11 @@
-"""Helpers for parameters: the norm of gradients and its limit, and all parameters as one vector."""
+"""Helpers for parameters: the norm of gradients and its limit, all parameters as one vector, and parameters that are computed."""
 
 from ..._names.absent import module_getattr
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
+from .init import skip_init
+from .spectral_norm import remove_spectral_norm, spectral_norm
+from .weight_norm import remove_weight_norm, weight_norm
 
 TYPE_CHECKING = False
 
@@ -13,8 +16,13 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "skip_init",
+    "spectral_norm",
     "vector_to_parameters",
+    "weight_norm",
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__, later=("rnn",))
+    __getattr__ = module_getattr(__name__, later=("parametrizations", "parametrize", "rnn"))

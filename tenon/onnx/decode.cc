@@ -20,7 +20,12 @@
 namespace tenon::onnx {
 
 void detail::throw_wrong_wire_type() {
-  throw_error(ErrorKind::Value, "a field has another type than the standard gives it");
+  struct WrongWireType : protozero::exception {
+    const char* what() const noexcept override {
+      return "a field has another type than the standard gives it";
+    }
+  };
+  throw WrongWireType();
 }
 
 namespace {

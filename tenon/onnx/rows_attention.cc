@@ -167,10 +167,16 @@ void rotary_embedding(N& n) {
   n.set(is_flat ? without_heads(out) : out);
 }
 
-/// A state of [width of keys, width of values] for each head, which each step decays, changes and reads.
+/// A state of [width of keys, width of values] for each head, which each step decays, changes and reads. Half
+/// types are computed in float32.
 void linear_attention(N& n) {
-  const Tensor q = by_heads(n, n.tensor(0), "q_num_heads");
-  const Tensor k = by_heads(n, n.tensor(1), "kv_num_heads"), v = by_heads(n, n.tensor(2), "kv_num_heads");
+  const DType dtype = n.tensor(0).dtype(), wide = item_size(dtype) < 4 ? kFloat32 : dtype;
+  const auto input = [&](size_t i, std::string_view heads) {
+    const Tensor x = n.tensor(i).to(wide);
+    // One number for all heads.
+    return x.sizes().size() == 3 && x.sizes()[2] == 1 ? unsqueeze(x, 1) : by_heads(n, x, heads);
+  };
+  const Tensor q = input(0, "q_num_heads"), k = input(1, "kv_num_heads"), v = input(2, "kv_num_heads");
   const std::string_view rule = n.text("update_rule", "gated_delta");
   const bool is_gated = rule == "gated" || rule == "gated_delta",
              is_delta = rule == "delta" || rule == "gated_delta";
@@ -179,10 +185,10 @@ void linear_attention(N& n) {
   const int64_t steps = q.sizes()[2], width = k.sizes()[3], heads = k.sizes()[1];
   double scale = n.number("scale", 0);
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(width));
-  const Tensor decay = is_gated ? by_heads(n, n.tensor(4), "kv_num_heads") : Tensor();
-  const Tensor beta = is_delta ? by_heads(n, n.tensor(5), "kv_num_heads") : Tensor();
-  Tensor state =
-      n.has(3) ? n.tensor(3) : zeros({k.sizes()[0], heads, width, v.sizes()[3]}, TensorOptions(q.dtype()));
+  const Tensor decay = is_gated ? input(4, "kv_num_heads") : Tensor();
+  const Tensor beta = is_delta ? input(5, "kv_num_heads") : Tensor();
+  Tensor state = n.has(3) ? n.tensor(3).to(wide)
+                          : zeros({k.sizes()[0], heads, width, v.sizes()[3]}, TensorOptions(wide));
   std::vector<Tensor> outputs;
   for (int64_t i = 0; i < steps; ++i) {
     const auto step = [&](const Tensor& x) { return unsqueeze(select(x, 2, i), -1); };  // [.., width, 1]
@@ -195,8 +201,8 @@ void linear_attention(N& n) {
     outputs.push_back(mul(matmul(query, for_heads(n, state, q.sizes()[1])), Scalar(scale)));
   }
   TENON_NODE_CHECK(n, steps > 0, Shape, "a sequence without steps");
-  n.set(without_heads(cat(outputs, 2)));
-  n.set(1, state);
+  n.set(without_heads(cat(outputs, 2)).to(dtype));
+  n.set(1, state.to(dtype));
 }
 
 constexpr auto kRows = std::to_array<Row>({

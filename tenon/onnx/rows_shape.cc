@@ -274,8 +274,10 @@ void space_to_depth(N& n) {
                 m = x.sizes()[0];
   TENON_NODE_CHECK(n, b > 0 && h % b == 0 && w % b == 0, Shape,
                    fmt::format("an image of {} by {} in blocks of {}", h, w, b));
-  n.set(permute(x.reshape({m, c, h / b, b, w / b, b}), {0, 3, 5, 1, 2, 4})
-            .reshape({m, c * b * b, h / b, w / b}));
+  const Tensor blocks = x.reshape({m, c, h / b, b, w / b, b});
+  const Tensor out = n.text("mode", "DCR") == "DCR" ? permute(blocks, {0, 3, 5, 1, 2, 4})
+                                                    : permute(blocks, {0, 1, 3, 5, 2, 4});
+  n.set(out.reshape({m, c * b * b, h / b, w / b}));
 }
 /// Cut or filled with zeros to a shape, around the middle.
 void center_crop_pad(N& n) {

@@ -453,6 +453,24 @@ def docs(args):
         raise CommandError(str(e)) from None
 
 
+def onnx(args):
+    """Prints what the network in an ONNX file takes, returns and needs, and all that Tenon lacks of it.
+
+    The exit code is 1 if something is missing.
+    """
+    import tenon
+
+    try:
+        found = tenon.onnx.contents(args.file)
+    except (OSError, ValueError) as e:
+        raise CommandError(str(e)) from None
+    if args.json:
+        _print_json(found.as_dict())
+    else:
+        print(found)
+    return 1 if found.missing else 0
+
+
 def _positive(text):
     """A number of at least 1, for argparse."""
     number = int(text)
@@ -516,6 +534,7 @@ def _parser():
     add(stubs)
     add(info)
     add(docs, has_json=False).add_argument("page", nargs="?", metavar="PAGE", help="compile, as docstrings say docs/compile.md")
+    add(onnx).add_argument("file", metavar="FILE", help="a model; nothing of it is run")
     sub = add(plans)
     sub.add_argument("action", nargs="?", metavar="ACTION", choices=("show", "list", "clear"), default="show",
                      help="show (as without one), list or clear")  # fmt: skip

@@ -7,6 +7,8 @@ from .model import Port, source_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..types import Path
 
 
@@ -36,6 +38,27 @@ class Contents:
         self.inputs, self.outputs = ([Port(*port) for port in side] for side in (inputs, outputs))
         self.operators = [Operator(*op) for op in operators]
 
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        sides = {
+            side: [{"name": port.name, "dtype": port.dtype and str(port.dtype), "shape": port.shape} for port in getattr(self, side)]
+            for side in ("inputs", "outputs")
+        }
+        operators = [{name: getattr(op, name) for name in op.__slots__} for op in self.operators]
+        return {"producer": self.producer, "ir_version": self.ir_version, **sides, "num_weights": self.num_weights,
+                "operators": operators, "missing": self.missing}  # fmt: skip
+
+    def __str__(self) -> str:
+        facts = [("producer", self.producer or "not said"), ("weights", f"{self.num_weights:,} elements")]
+        facts += [(side[:-1], repr(port)) for side in ("inputs", "outputs") for port in getattr(self, side)]
+        lines = [f"{name:10}{value}" for name, value in facts]
+        names = [f"{op.domain}:{op.name}" if op.domain else op.name for op in self.operators]
+        width = max(map(len, [*names, "operator"]))
+        lines += ["", f"{'operator':{width}}  version  nodes"]
+        for op, name in zip(self.operators, names):
+            lines.append(f"{name:{width}}  {op.opset or '':7}  {op.num_nodes:5}{'' if op.is_known else '  MISSING'}")
+        return "\n".join([*lines, "", *(["Tenon does not have:", *map("  {}".format, self.missing)] if self.missing else ["Tenon runs it."])])
 
 def contents(source: Path | bytes | bytearray | memoryview) -> Contents:
     """Reads what a model is made of, from a file or from its bytes. Raises ValueError for one that is damaged or of another kind."""

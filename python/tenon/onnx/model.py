@@ -12,7 +12,18 @@ if TYPE_CHECKING:
     from .._C import Tensor, dtype
     from ..types import Path
 
-_Source = "Path | bytes | bytearray | memoryview"
+
+class _Program:
+    """What runs: it never changes, so copies of a model share it."""
+
+    def __init__(self, source: Any, is_bytes: bool):
+        self.handle = _C._onnx.load(source, is_bytes)
+
+    def __deepcopy__(self, memo: Any) -> _Program:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("onnx.Model: a model cannot be pickled; save its state_dict(), and load the file again")
 
 
 class Port:
@@ -42,21 +53,21 @@ class Model(nn.Module):
 
     def __init__(self, source: Any, is_bytes: bool):
         super().__init__()
-        self._model = _C._onnx.load(source, is_bytes)
-        ports = _C._onnx.ports(self._model)
+        self._program = _Program(source, is_bytes)
+        ports = _C._onnx.ports(self._program.handle)
         self.inputs, self.outputs = ([Port(*port) for port in side] for side in ports)
         self._places = {port.name: i for i, port in enumerate(self.inputs)}
-        parameters, buffers = _C._onnx.weights(self._model)
-        #: Where each weight is: the dictionary of a module, and its name there.
-        self._weights: list[tuple[dict[str, Any], str]] = []
+        parameters, buffers = _C._onnx.weights(self._program.handle)
+        #: Where each weight is: a module, and its name there.
+        self._weights: list[tuple[nn.Module, str]] = []
         for name, value in parameters:
             module, last = self._place_of(name)
             module.register_parameter(last, nn.Parameter(value))
-            self._weights.append((module._parameters, last))
+            self._weights.append((module, last))
         for name, value in buffers:
             module, last = self._place_of(name)
             module.register_buffer(last, value)
-            self._weights.append((module._buffers, last))
+            self._weights.append((module, last))
 
     def _place_of(self, name: str) -> tuple[nn.Module, str]:
         """The module for a weight called `name`, and its name in it: "a.b.weight" is `weight` of `b` of `a`."""
@@ -65,8 +76,8 @@ class Model(nn.Module):
         if not last or not all(path):
             return self, name.replace(".", "_") or "_"
         for part in path:
-            inner = module._modules.get(part)
-            if inner is None:
+            inner = module.__dict__.get(part)
+            if not isinstance(inner, nn.Module):
                 if hasattr(module, part):
                     return self, name.replace(".", "_")
                 inner = nn.Module()
@@ -87,7 +98,8 @@ class Model(nn.Module):
                 if place < len(args):
                     raise TypeError(f"onnx.Model: input '{name}' was given twice")
                 inputs[place] = value
-        outputs = _C._onnx.run(self._model, inputs, [where[name] for where, name in self._weights])
+        weights = [getattr(module, name) for module, name in self._weights]
+        outputs = _C._onnx.run(self._program.handle, inputs, weights)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _names(self) -> str:

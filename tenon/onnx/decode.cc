@@ -335,7 +335,7 @@ void Decoder::add_graph(const GraphFields& fields, const Body& body, Names& name
     const Slot* const slot = names.find(output.name);
     if (!slot) refuse(fmt::format("no node makes the output '{}'", io::shown(output.name)));
     graph.outputs.push_back(*slot);
-    if (is_main) program_->outputs.push_back(std::move(output));
+    (is_main ? program_->outputs : graph.results).push_back(std::move(output));
   }
 }
 

@@ -57,6 +57,7 @@ struct Node {
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Slot> inputs, outputs;
+  std::vector<Port> results;  ///< What the file says of the outputs of an inner graph.
 };
 
 struct Program {

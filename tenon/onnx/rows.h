@@ -13,7 +13,8 @@ std::span<const Row> index_rows() noexcept;      ///< rows_index.cc: by index, g
 std::span<const Row> reduction_rows() noexcept;  ///< rows_reduction.cc: reductions, softmax, sorting.
 std::span<const Row> matrix_rows() noexcept;     ///< rows_matrix.cc: products.
 std::span<const Row> attention_rows() noexcept;  ///< rows_attention.cc
-std::span<const Row> window_rows() noexcept;     ///< rows_window.cc: convolutions, pools, resizing.
+std::span<const Row> window_rows() noexcept;     ///< rows_window.cc: convolutions, pools.
+std::span<const Row> resize_rows() noexcept;     ///< rows_resize.cc
 std::span<const Row> norm_rows() noexcept;       ///< rows_norm.cc
 std::span<const Row> recurrent_rows() noexcept;  ///< rows_recurrent.cc
 std::span<const Row> control_rows() noexcept;    ///< rows_control.cc: graphs in graphs, sequences.

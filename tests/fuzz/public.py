@@ -17,7 +17,8 @@ import tenon
 MODULES = (
     "tenon", "tenon.accelerator", "tenon.amp", "tenon.array_api", "tenon.autograd", "tenon.autograd.graph", "tenon.backends", "tenon.cpu",
     "tenon.cuda", "tenon.devices", "tenon.dispatch", "tenon.graph", "tenon.library", "tenon.linalg", "tenon.mps", "tenon.nn",
-    "tenon.nn.attention", "tenon.nn.functional", "tenon.nn.init", "tenon.nn.utils", "tenon.ops", "tenon.optim",
+    "tenon.nn.attention", "tenon.nn.functional", "tenon.nn.init", "tenon.nn.utils", "tenon.nn.utils.parametrizations", "tenon.nn.utils.parametrize",
+    "tenon.ops", "tenon.optim",
     "tenon.optim.lr_scheduler", "tenon.random", "tenon.safetensors", "tenon.testing", "tenon.utils.checkpoint", "tenon.utils.data", "tenon.xpu",
 )  # fmt: skip
 

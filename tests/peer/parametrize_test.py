@@ -97,8 +97,6 @@ def errors_of(lib):
         lambda: nn.utils.spectral_norm(nn.Linear(2, 2, bias=False), "bias"),
         lambda: nn.utils.remove_weight_norm(nn.Linear(2, 2)),
         lambda: nn.utils.remove_spectral_norm(nn.Linear(2, 2)),
-        lambda: nn.utils.skip_init(int),
-        lambda: nn.utils.skip_init(nn.ReLU),
     ]
     found = []
     for call in calls:

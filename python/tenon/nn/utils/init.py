@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...arguments import check_module as _check_module
+from ...arguments import check_module as _check_module, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     from ..module import Module
 
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
-        raise RuntimeError(f"Expected a Module; got {module_cls}")
+        raise RuntimeError(f"skip_init: Expected a Module; got {describe(module_cls)}")
     if "device" not in inspect.signature(module_cls).parameters:
-        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+        raise RuntimeError("skip_init: Module must support a 'device' arg to skip initialization")
     device = kwargs.pop("device", "cpu")
     kwargs["device"] = "meta"
     return module_cls(*args, **kwargs).to_empty(device=device)

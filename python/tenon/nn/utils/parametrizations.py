@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
-def orthogonal(module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True) -> Any:
+def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True) -> Any:
     """Not in Tenon: raises NotImplementedError."""
     raise NotImplementedError(
         "orthogonal: Tenon has no matrix exponential, QR decomposition or solver for it; nn.init.orthogonal_ makes a weight orthogonal once, "
@@ -40,7 +40,7 @@ class _WeightNorm(Module):
         return lengths(weight, self.dim), weight
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Any:
     """Makes a parameter of two others: `original0`, its lengths over all dimensions but `dim`, or over all for None, and `original1`,
     its direction. Loads states of nn.utils.weight_norm too. Returns the module. Salimans and Kingma (2016), arXiv:1602.07868.
     """
@@ -99,7 +99,7 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(
-    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
     """Divides a parameter by its largest singular value wherever it is used; in training mode `n_power_iterations` steps of the power
     method estimate that first. The weight is a matrix of [size of dim, all the rest]. Returns the module. Miyato et al. (2018),

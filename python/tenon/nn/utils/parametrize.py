@@ -211,7 +211,7 @@ def _property(name: str) -> property:
     return property(get, set)
 
 
-def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
+def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
     """Has `module.tensor_name` be parametrization(original) from now on, or of what other parametrizations made of the original.
 
     A parametrization is a module. Its right_inverse(value), if it has one, returns the tensor or tensors that forward makes the value
@@ -269,7 +269,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     return len(parametrizations) > 0 if tensor_name is None else tensor_name in parametrizations
 
 
-def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
+def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Any:
     """Makes the tensor an ordinary parameter or buffer again: with its parametrized value, or with the original one, of which there
     must be one then. Returns the module."""
     if not is_parametrized(module, tensor_name):
@@ -301,7 +301,7 @@ def type_before_parametrizations(module: Module) -> type:
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-def transfer_parametrizations_and_params(from_module: Module, to_module: Any, tensor_name: str | None = None) -> Any:
+def transfer_parametrizations_and_params(from_module: Module, to_module: Module, tensor_name: str | None = None) -> Any:
     """Gives another module the parametrizations of one tensor, or of all, with their original tensors. Returns that module."""
     if not is_parametrized(from_module):
         return to_module

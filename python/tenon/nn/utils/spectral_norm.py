@@ -61,9 +61,9 @@ class SpectralNorm:
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
         hook = SpectralNorm(name, n_power_iterations, dim, eps)
-        if name not in module.__dict__:
-            raise KeyError(name)
-        weight = module.__dict__[name]
+        if name not in (module._parameters.keys() | vars(module)):
+            raise KeyError(f"spectral_norm: {type(module).__name__} has no parameter '{name}'")
+        weight = vars(module)[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
         add_pre_hook(module, hook, "spectral_norm")
@@ -95,7 +95,7 @@ def default_dim(module: Module) -> int:
 
 
 def spectral_norm(
-    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
     """Divides a parameter by its largest singular value, estimated by `n_power_iterations` steps of the power method before each
     forward in training mode. The weight is a matrix of [size of dim, all the rest]. Returns the module."""
@@ -103,7 +103,7 @@ def spectral_norm(
     return module
 
 
-def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+def remove_spectral_norm(module: Module, name: str = "weight") -> Any:
     """Puts the weight in the place of what spectral_norm made of it."""
     taken_pre_hook(module, SpectralNorm, name, "spectral_norm").remove(module)
     return module

@@ -63,7 +63,7 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Any:
     """Replaces a parameter by two, `name`_g and `name`_v: its lengths over all dimensions but `dim`, or over all for None, and its
     direction. Returns the module."""
     import warnings
@@ -73,7 +73,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return module
 
 
-def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+def remove_weight_norm(module: Module, name: str = "weight") -> Any:
     """Puts the weight in the place of the two parameters of weight_norm."""
     taken_pre_hook(module, WeightNorm, name, "weight_norm").remove(module)
     return module

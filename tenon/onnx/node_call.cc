@@ -96,6 +96,10 @@ int64_t NodeCall::integer(std::string_view name, int64_t otherwise) const {
   return value ? *value : otherwise;
 }
 double NodeCall::number(std::string_view name, double otherwise) const {
+  // Some writers have a whole number where the standard has any.
+  const Attribute* const found = node_.find(name);
+  if (found && std::holds_alternative<int64_t>(found->value))
+    return static_cast<double>(std::get<int64_t>(found->value));
   const auto* value = attribute<float>(name, "a number");
   return value ? *value : otherwise;
 }

@@ -95,9 +95,8 @@ void scatter_nd(N& n) {
   Tensor row;
   for (size_t i = 0; i < all.size(); ++i) {
     const int64_t size = x.sizes()[i];
-    const Tensor at = from_front(all[i], size);
-    // An index that is out of range would be one of another row.
-    const Tensor checked = tenon::index(arange(size, TensorOptions(kInt64)), std::vector{at});
+    // Checked: an index that is out of range would be one of another row.
+    const Tensor checked = tenon::index(arange(size, TensorOptions(kInt64)), std::vector{all[i]});
     row = row.defined() ? add(mul(row, Scalar(size)), checked) : checked;
     rows *= size;
   }
@@ -153,8 +152,9 @@ void unique_of(N& n) {
   const bool is_flat = !n.has("axis");
   const Tensor from = is_flat ? x.reshape({-1}) : x;
   const int64_t axis = is_flat ? 0 : n.axis(n.integer("axis", 0), x.sizes().size());
+  const int64_t count = size_of(from, axis), width = count == 0 ? 0 : from.numel() / count;
   const UniqueRows found =
-      unique_rows(movedim(from, axis, 0).reshape({size_of(from, axis), -1}), n.flag("sorted", true));
+      unique_rows(movedim(from, axis, 0).reshape({count, width}), n.flag("sorted", true));
   n.set(0, index_select(from, axis, found.first));
   n.set(1, found.first);
   n.set(2, found.place);

@@ -30,7 +30,7 @@ def graph(nodes, inputs, outputs, **constants):
 def load(nodes, inputs, outputs, opset=21, **constants):
     """A model of some nodes; `inputs` and `outputs` are names."""
     made = helper.make_model(graph(nodes, inputs.split(), outputs.split(), **constants), opset_imports=[
-        helper.make_opsetid(domain, version) for domain, version in (("", opset), ("com.microsoft", 1), ("ai.onnx.ml", 3))])  # fmt: skip
+        helper.make_opsetid(domain, version) for domain, version in (("", opset), ("com.microsoft", 1), ("ai.onnx.ml", 3), ("ai.onnx.preview.training", 1))])  # fmt: skip
     return tenon.onnx.load(made.SerializeToString())
 
 

@@ -5,6 +5,7 @@ import io
 import os
 import pickle
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -486,6 +487,14 @@ def test_views_of_bytes_before_1_6():
     stored = Stored("torch.storage.UntypedStorage", "94", 24, "cpu", None)
     value = Call(Name("torch._utils", "_rebuild_tensor_v3"), (stored, 1, (5,), (1,), False, None, Name("torch", "float32")))
     assert load(old(value, [("94", ARRAY.view(np.uint8).reshape(-1))])).tolist() == [1, 2, 3, 4, 5]
+
+
+def test_what_python_2_wrote():
+    """Its texts are bytes, and its OrderedDict is called with lists of two."""
+    value = Call(Name("collections", "OrderedDict"), ([["w", old_tensor(ARRAY, function="_rebuild_tensor")], ["n", 3]],))
+    data = re.sub(rb"X(.)\0\0\0", rb"U\1", pickled(value), flags=re.DOTALL)
+    found = load(old(data.replace(b"U\x01w", b"T\x01\0\0\0w"), [("94", ARRAY)]))
+    assert type(found) is collections.OrderedDict and found["w"].tolist() == ARRAY.tolist() and found["n"] == 3
 
 
 def test_a_large_pickle_before_1_6():

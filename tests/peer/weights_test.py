@@ -105,3 +105,19 @@ def test_sums_that_were_not_computed(tmp_path):
     finally:
         torch.serialization.set_crc32_options(True)
     assert tenon.load(tmp_path / "x.pt")["w"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("version", [None, 1, 2])
+def test_states_of_batch_norms_without_a_count(tmp_path, version):
+    """As PyTorch wrote them before 0.4.1: version 2 has the count."""
+    state = torch.nn.BatchNorm2d(3).state_dict()
+    del state["num_batches_tracked"]
+    state._metadata = {} if version is None else {"": {"version": version}}
+    torch.save(state, tmp_path / "x.pt", _use_new_zipfile_serialization=False)
+    found = []
+    for library in torch, tenon:
+        try:
+            found.append(str(library.nn.BatchNorm2d(3).load_state_dict(library.load(tmp_path / "x.pt"))))
+        except RuntimeError as error:
+            found.append("".join(str(error).split()))
+    assert found[0] == found[1] and ("Missing" in found[0]) == (version == 2)

@@ -98,8 +98,11 @@ class ModuleState:
         """
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"load_state_dict: expected a dict, got {describe(state_dict)}")
-        load = _Load(OrderedDict(state_dict.items()), strict, assign)
-        load._collect(self)  # type: ignore[arg-type]  # a Module
+        load = _Load(_State(state_dict.items()), getattr(state_dict, "_metadata", None) or {}, strict, assign)
+        try:
+            load._collect(self)  # type: ignore[arg-type]  # a Module
+        finally:
+            del load.state.load  # which would keep the tensors
         load._check(type(self).__name__)
         load._apply(type(self).__name__)
         result = IncompatibleKeys(load.missing, load.unexpected)
@@ -108,6 +111,24 @@ class ModuleState:
                 if hook(module, result) is not None:
                     raise RuntimeError("a load_state_dict post-hook must return None; it changes the lists that it gets")
         return result
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Takes the values of this module itself from `state_dict`; load_state_dict calls it for each module. A class that overrides it
+        may change the dict and the lists first, as in PyTorch."""
+        if not isinstance(state_dict, _State):
+            raise RuntimeError("_load_from_state_dict: state_dict must be the dict that load_state_dict gave; change that one")
+        for hook in (self._load_state_dict_pre_hooks or {}).values():
+            hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        state_dict.load._collect_own(self, prefix)  # type: ignore[arg-type]  # a Module
 
     def _add_state_hook(self, kind: str, hook: Hook) -> HookHandle:
         if getattr(self, kind) is None:
@@ -132,11 +153,18 @@ class ModuleState:
         return self._add_state_hook("_load_state_dict_post_hooks", hook)
 
 
+class _State(OrderedDict):
+    """A state that is loaded, which modules and hooks may change."""
+
+    load: _Load
+
+
 class _Load:
     """One load_state_dict: everything is checked before anything is changed."""
 
-    def __init__(self, state: Any, strict: bool, assign: bool) -> None:
-        self.state, self.strict, self.assign = state, strict, assign
+    def __init__(self, state: _State, metadata: dict[str, Any], strict: bool, assign: bool) -> None:
+        self.state, self.metadata, self.strict, self.assign = state, metadata, strict, assign
+        state.load = self
         self.missing: list[str] = []
         self.unexpected: list[str] = []
         self.problems: list[str] = []
@@ -146,8 +174,16 @@ class _Load:
         self.refused: dict[Any, Exception | None] = {}
 
     def _collect(self, module: Module, prefix: str = "") -> None:
-        for hook in (module._load_state_dict_pre_hooks or {}).values():
-            hook(module, self.state, prefix, {}, self.strict, self.missing, self.unexpected, self.problems)
+        self.collected: Any = None
+        local = self.metadata.get(prefix[:-1], {})
+        module._load_from_state_dict(self.state, prefix, local, self.strict, self.missing, self.unexpected, self.problems)
+        if self.collected is not module:  # a class that takes its values itself
+            self.known.update(key for key in self.state if key.startswith(prefix))
+        for name, child in module._modules.items():
+            self._collect(child, f"{prefix}{name}.")
+
+    def _collect_own(self, module: Module, prefix: str) -> None:
+        self.collected = module
         for name, part in module._state_parts():
             key = prefix + name
             self.known.add(key)
@@ -162,8 +198,6 @@ class _Load:
                 self.extras.append((module, self.state[key]))
             else:
                 self.missing.append(key)
-        for name, child in module._modules.items():
-            self._collect(child, f"{prefix}{name}.")
 
     def _add(self, module: Module, name: str, key: str, part: Any, value: Any) -> None:
         if not isinstance(value, _C.Tensor):

@@ -163,6 +163,13 @@ class _ChannelNorm(TensorModule):
         self.register_buffer("num_batches_tracked", _C.tensor(0, dtype=_C.int64, device=device) if tracked else None)
         self.reset_parameters()
 
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], *rest: Any) -> None:
+        # States of PyTorch before 0.4.1, which are of version 1, lack the count; others need not say their version.
+        count = self.num_batches_tracked
+        if self.track_running_stats and count is not None and (local_metadata.get("version") or 1) < 2:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", _C.tensor(0) if count.is_meta else count)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
     def reset_running_stats(self) -> None:
         """Sets the running mean to 0, the running variance to 1 and the count of batches to 0."""
         if self.track_running_stats:

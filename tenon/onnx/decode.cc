@@ -249,7 +249,9 @@ void Decoder::add_type(pbf_reader message, Port& port, int depth) {
                   const int64_t size = field.get_int64();
                   if (size >= 0) dim = size;
                 } else if (field.tag() == 2) {
-                  if (std::string name = field.get_string(); !name.empty()) dim = std::move(name);
+                  // Some exporters write "?" for every size that they do not know.
+                  if (std::string name = field.get_string(); !name.empty() && name != "?")
+                    dim = std::move(name);
                 } else {
                   field.skip();
                 }

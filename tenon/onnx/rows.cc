@@ -16,7 +16,7 @@ const std::unordered_map<std::string_view, Versions>& table() {
     for (const auto rows :
          {pointwise_rows(), shape_rows(), index_rows(), reduction_rows(), matrix_rows(), attention_rows(),
           window_rows(), resize_rows(), norm_rows(), recurrent_rows(), control_rows(), quantized_rows(),
-          loss_rows(), random_rows(), signal_rows(), detection_rows()})
+          loss_rows(), random_rows(), signal_rows(), detection_rows(), sampling_rows()})
       for (const Row& row : rows) (*out)[row.name].push_back(&row);
     return out;
   }();

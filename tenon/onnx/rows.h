@@ -22,6 +22,7 @@ std::span<const Row> quantized_rows() noexcept;  ///< rows_quantized.cc
 std::span<const Row> loss_rows() noexcept;       ///< rows_loss.cc: losses, and steps of optimizers.
 std::span<const Row> random_rows() noexcept;     ///< rows_random.cc
 std::span<const Row> signal_rows() noexcept;     ///< rows_signal.cc: windows, spectra.
-std::span<const Row> detection_rows() noexcept;  ///< rows_detection.cc: boxes, sampling at places.
+std::span<const Row> detection_rows() noexcept;  ///< rows_detection.cc: boxes.
+std::span<const Row> sampling_rows() noexcept;   ///< rows_sampling.cc: images at places that tensors give.
 
 }  // namespace tenon::onnx

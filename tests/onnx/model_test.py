@@ -129,6 +129,12 @@ def test_a_name_in_a_shape_has_one_size():
         model(tenon.ones(3, 1), tenon.ones(4, 2))
 
 
+def test_sizes_called_with_a_question_mark_are_independent():
+    node = helper.make_node("Relu", ["x"], ["y"])
+    model = tenon.onnx.load(model_of([node], [port("x", ["?", "?"])], [port("y", ["?", "?"])]))
+    assert model(tenon.ones(3, 2)).shape == (3, 2) and model.inputs[0].shape == [None, None]
+
+
 def test_an_error_names_the_node():
     node = helper.make_node("Reshape", ["x", "s"], ["y"], name="reshape_7")
     model = tenon.onnx.load(model_of([node], [port("x", ["n"])], [port("y", None)], [constant("s", np.array([2, 3]))]))

@@ -90,7 +90,7 @@ PYTHON = [
     {"einops_layers", "jit", "onnx"},
     {"_names.borders"},
     {"graph", "_program.report", "plans", "_replay"},
-    {"_program.cached_plans"},
+    {"_program.cached_plans", "_program.inference"},
     {"_program.compile"},
     {"ops", "opcheck"},
     {"devices", "_names.pytorch_dispatch"},

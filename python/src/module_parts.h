@@ -25,6 +25,7 @@ bool add_plans(PyObject* module);              ///< The plan cache on disk.
 bool add_optimizers(PyObject* module);         ///< The updates of tenon.optim.
 bool add_weights(PyObject* module);            ///< Files of weights.
 bool add_onnx(PyObject* module);               ///< Networks in ONNX files.
+bool add_inference(PyObject* module);          ///< Programs that are planned once.
 bool add_dispatch_queries(PyObject* module);   ///< Registrations and tables as data, key sets.
 bool add_library(PyObject* module);            ///< Registration from Python, operator objects, ctx.
 bool add_op_objects(PyObject* module);         ///< Part of add_library: the objects of tenon.ops.

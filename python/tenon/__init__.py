@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
     # Of tenon.graph, and plans of its graphs.
     from ._program.cached_plans import cached_plan as cached_plan
+    from ._program.inference import inference as inference
     from .tags import Tag as Tag
     from .graph import (
         create_handle as create_handle,
@@ -247,6 +248,7 @@ _LATER_FROM = {
     # What programs of the cuDNN frontend begin with.
     **dict.fromkeys(("create_handle", "destroy_handle", "pygraph", "set_stream"), "graph"),
     "cached_plan": "_program.cached_plans",
+    "inference": "_program.inference",
     "Tag": "tags",
     # Types of tensors that older programs name.
     **dict.fromkeys(

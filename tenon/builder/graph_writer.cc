@@ -46,6 +46,13 @@ tenon::Tensor GraphWriter::add(DType dtype, const Dims& sizes, const Dims& strid
   return tenon::Tensor(TensorImpl::make(storages_.back(), dtype, sizes, strides, offset));
 }
 
+graph::StorageId GraphWriter::add_constant(const tenon::Tensor& t) {
+  storages_.push_back(t.storage());
+  has_bytes_.push_back(true);
+  program.storages.push_back({.nbytes = t.storage().nbytes(), .device = device_, .is_input = true});
+  return static_cast<graph::StorageId>(storages_.size() - 1);
+}
+
 tenon::Tensor GraphWriter::result(const graph::Output& output) {
   if (output.makes_storage) {
     storages_.push_back(Storage::allocate(output.nbytes, Device(kMetaBackend)));

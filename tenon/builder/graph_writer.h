@@ -15,7 +15,7 @@
 
 namespace tenon::builder {
 
-class GraphWriter final : public record::CallSink, private graph::CallStorages {
+class GraphWriter : public record::CallSink, private graph::CallStorages {
  public:
   explicit GraphWriter(Device device) : device_(device) {}
 
@@ -27,6 +27,8 @@ class GraphWriter final : public record::CallSink, private graph::CallStorages {
   tenon::Tensor fresh(DType dtype, const Dims& sizes, const Dims& strides) {
     return add(dtype, sizes, strides, false);
   }
+  /// The storage of a tensor that has bytes, now and in every run.
+  graph::StorageId add_constant(const tenon::Tensor& t);
   /// A run brings the value of argument `argument` of the next call that has such a number.
   void bind(std::string_view argument, uint32_t value) { pending_.emplace_back(argument, value); }
   /// An argument for which `bind` was called and no call has had such a number since; empty if there is none.

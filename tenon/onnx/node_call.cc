@@ -15,6 +15,8 @@ namespace {
 /// The elements of a tensor of any strides, as T.
 template <class T>
 std::vector<T> values(const Tensor& tensor, DType dtype) {
+  TENON_CHECK(!tensor.is_meta(), NotImplemented,
+              "the values of an input are needed here, of which a plan knows the sizes alone");
   const Tensor dense = tensor.detach().to(Device(), dtype).contiguous();
   const T* const begin = dense.data_ptr<T>();
   return {begin, begin + dense.numel()};

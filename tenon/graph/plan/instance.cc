@@ -26,6 +26,8 @@ Instance::Instance(const Plan& plan)
       addresses_(g_.storages.size()),
       made_(g_.storages.size()) {
   numbers_.resize(g_.numbers.size());
+  for (const auto& [id, storage] : plan.signature().constants)
+    place(id, reinterpret_cast<char*>(storage.address()));
   for (size_t i = 0; i < g_.nodes.size(); ++i) {
     const Plan::Step& planned = plan.steps()[i];
     Step& step = steps_.emplace_back();

@@ -206,6 +206,7 @@ void Plan::find_lives() {
     return;
   }
   for (const Signature::Tensor& t : signature_.tensors) lives[t.storage] = {};
+  for (const auto& [id, storage] : signature_.constants) lives[id] = {};
   Workspace workspace;
   offsets_.assign(lives.size(), kNowhere);
   for (size_t i = 0; i < lives.size(); ++i) {

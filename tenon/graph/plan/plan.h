@@ -38,6 +38,8 @@ struct Signature {
   std::vector<Value> values;
   /// Those of the graph; what `values` has is set by each run.
   std::vector<Scalar> numbers;
+  /// Storages whose memory is there: it is that of every run. A plan with such is not kept in the cache.
+  std::vector<std::pair<StorageId, tenon::Storage>> constants;
 
   // Of a recorded program, in place of all that.
   bool by_slot = false;

@@ -1,0 +1,116 @@
+"""tenon.inference: a trained module planned once for inputs of given sizes."""
+
+from __future__ import annotations
+
+from .. import _C
+from ..arguments import describe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._C import Tensor
+
+#: Plans of so many combinations of dtypes and sizes are kept; the oldest goes.
+_KEPT = 64
+
+
+def _flatten(value: Any, tensors: list[Tensor]) -> Any:
+    """Adds the tensors in tuples, lists and dictionaries to a list, and returns how to put others in their places."""
+    if isinstance(value, _C.Tensor):
+        tensors.append(value)
+        return len(tensors) - 1
+    if isinstance(value, (list, tuple)):
+        return type(value), [_flatten(one, tensors) for one in value]
+    if isinstance(value, dict):
+        return dict, {key: _flatten(one, tensors) for key, one in value.items()}
+    return None, value
+
+
+def _filled(form: Any, tensors: list[Tensor]) -> Any:
+    if isinstance(form, int):
+        return tensors[form]
+    kind, parts = form
+    if kind is None:
+        return parts
+    if kind is dict:
+        return {key: _filled(one, tensors) for key, one in parts.items()}
+    values = [_filled(one, tensors) for one in parts]
+    return kind(*values) if hasattr(kind, "_fields") else kind(values)
+
+
+class Inference:
+    """What `inference` returns: called as the module, it gives the same results without running its lines.
+
+    Inputs of other sizes or dtypes, or other arguments that are no tensors, make a plan of their own when they first come.
+    """
+
+    def __init__(self, function: Callable[..., Any], exact: bool):
+        self._function, self._exact = function, exact
+        self._plans: dict[Any, tuple[Any, Any]] = {}
+        #: The plan of the last call, where all arguments were tensors by position.
+        self._last: tuple[Any, Any] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._last is not None and not kwargs:
+            runs, result = self._last
+            outputs = _C._inference.run(runs, args)
+            if outputs is not None:
+                return _filled(result, outputs)
+        runs, result, inputs = self._plan(args, kwargs)
+        outputs = _C._inference.run(runs, inputs)
+        assert outputs is not None  # the plan was made for them
+        return _filled(result, outputs)
+
+    def _plan(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, list[Tensor]]:
+        """The plan for a call, which is made if there is none: what runs, the form of its result, and the call's tensors."""
+        inputs: list[Tensor] = []
+        form = _flatten((args, kwargs), inputs)
+        key = (repr(form), *[(t.dtype, t.shape) for t in inputs])
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._make(form, inputs)
+            if len(self._plans) >= _KEPT:
+                del self._plans[next(iter(self._plans))]
+            self._plans[key] = plan
+        self._last = plan if len(inputs) == len(args) and not kwargs else None
+        return *plan, inputs
+
+    def _make(self, form: Any, inputs: list[Tensor]) -> tuple[Any, Any]:
+        builder, traced = _C._inference.begin(inputs, self._exact)
+        try:
+            args, kwargs = _filled(form, traced)
+            outputs: list[Tensor] = []
+            result = _flatten(self._function(*args, **kwargs), outputs)
+            if not outputs:
+                raise TypeError("inference: the function returns no tensor")
+            return _C._inference.finish(builder, outputs), result
+        finally:
+            _C._inference.abandon(builder)
+
+    def report(self) -> str:
+        """What each plan fuses, as text."""
+        return "\n".join(_C._inference.report(runs) for runs, _ in self._plans.values())
+
+
+def inference(module: Callable[..., Any], *example: Any, exact: bool = False, **kwargs: Any) -> Inference:
+    """A module, or a function of tensors, planned once for inputs of the example's dtypes and sizes.
+
+        run = tenon.inference(model.eval(), image)
+        scores = run(other_image)
+
+    The module is called once with tensors without values. What follows from its weights alone is computed then, batch norms are
+    folded into the convolutions before them, and the rest becomes one plan, whose memory is planned, too. Results differ from
+    eager's by rounding where something was folded; with `exact=True` nothing is, and the bits are eager's. Weights that were not
+    folded are read at each run. Threads may run it at once. Gradients are not recorded.
+
+    Raises ValueError for a module in training, and NotImplementedError where a line needs the values of an input, as `if` and
+    `item()` do, or an operator that cannot be part of a plan.
+    """
+    if not callable(module):
+        raise TypeError(f"inference: `module` is called with tensors; {describe(module)} is no module and no function")
+    made = Inference(module, exact)
+    if example or kwargs:
+        made._plan(example, kwargs)
+    return made

@@ -1,0 +1,182 @@
+#include "tenon/builder/inference.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+
+#include "tenon/builder/tracer.h"
+#include "tenon/core/error.h"
+#include "tenon/core/small_alloc.h"
+#include "tenon/core/thread_state.h"
+#include "tenon/generated/copy/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/graph/ir/program.h"
+#include "tenon/graph/plan/plan.h"
+#include "tenon/record/sink_scope.h"
+
+namespace tenon {
+namespace {
+
+constexpr size_t kSpares = 8;  // runs at once whose memory is kept
+
+std::string text_of(const Inference::Port& port) {
+  return fmt::format("{} of shape {}", name(port.dtype), to_string(IntArrayRef(port.sizes)));
+}
+
+}  // namespace
+
+struct Inference::Impl {
+  std::vector<Port> inputs, outputs;
+  std::vector<Tensor> kept;  // constants among the outputs, by output; undefined for others
+  std::unique_ptr<const graph::Plan> plan;
+
+  /// The memory of one run at a time: its workspace, and the addresses that it gets.
+  struct Run {
+    Storage workspace;
+    std::vector<Address> addresses;
+  };
+  mutable std::array<std::atomic<Run*>, kSpares> spares{};
+
+  ~Impl() {
+    for (auto& spare : spares) delete spare.load(std::memory_order_acquire);
+  }
+  std::unique_ptr<Run> take() const {
+    for (auto& spare : spares) {
+      if (!spare.load(std::memory_order_relaxed)) continue;
+      if (Run* const taken = spare.exchange(nullptr, std::memory_order_acquire))
+        return std::unique_ptr<Run>(taken);
+    }
+    auto run = std::make_unique<Run>();
+    if (plan->workspace_size() > 0) run->workspace = Storage::allocate(plan->workspace_size());
+    run->addresses.resize(inputs.size() + outputs.size());
+    return run;
+  }
+  void give_back(std::unique_ptr<Run> run) const noexcept {
+    for (auto& spare : spares) {
+      Run* none = nullptr;
+      if (!spare.compare_exchange_strong(none, run.get(), std::memory_order_release,
+                                         std::memory_order_relaxed))
+        continue;
+      (void)run.release();
+      return;
+    }
+  }
+};
+
+struct Inference::Builder::Parts {
+  explicit Parts(bool exact) : tracer(exact) {}
+  builder::Tracer tracer;
+  std::vector<Tensor> inputs;
+  NoGradGuard no_grad;
+  std::optional<record::SinkScope> scope;
+};
+
+Inference::Builder::Builder(std::span<const Tensor> example, InferenceOptions options)
+    : parts_(std::make_unique<Parts>(options.exact)) {
+  for (const Tensor& t : example) {
+    TENON_CHECK(t.defined() && t.device().is_cpu() && t.layout() == Layout::Strided, NotImplemented,
+                "inference: inputs are strided tensors on the host");
+    const Dims sizes = t.sizes().to_dims();
+    parts_->inputs.push_back(parts_->tracer.input(t.dtype(), sizes, contiguous_strides(sizes)));
+  }
+  parts_->scope.emplace(parts_->tracer);
+}
+Inference::Builder::~Builder() = default;
+void Inference::Builder::abandon() noexcept { parts_->scope.reset(); }
+const std::vector<Tensor>& Inference::Builder::inputs() const noexcept { return parts_->inputs; }
+
+Inference Inference::Builder::finish(std::span<const Tensor> outputs) {
+  builder::Tracer& tracer = parts_->tracer;
+  auto impl = std::make_shared<Impl>();
+  graph::Signature signature;
+  const auto add = [&](const Tensor& t, std::vector<Port>& to) {
+    const uint64_t uid = to.size() + (&to == &impl->outputs ? parts_->inputs.size() : 0);
+    if (tracer.is_traced(t)) signature.tensors.push_back({uid, tracer.storage_of(t), 0});
+    to.push_back({t.dtype(), t.sizes().to_dims()});
+  };
+  for (const Tensor& input : parts_->inputs) add(input, impl->inputs);
+  for (Tensor output : outputs) {
+    TENON_CHECK(output.defined(), Value, "inference: the function returns a tensor that is undefined");
+    impl->kept.push_back(tracer.is_traced(output) ? Tensor() : output.contiguous());
+    if (tracer.is_traced(output)) {
+      // A block of its own, which no other output and no input shares.
+      const bool whole = tracer.is_made(output) && output.is_contiguous() && output.storage_offset() == 0 &&
+                         output.nbytes() == output.storage().nbytes() &&
+                         !tracer.program.storages[tracer.storage_of(output)].is_output;
+      if (!whole) output = clone(output, MemoryFormat::Contiguous);
+      tracer.program.storages[tracer.storage_of(output)].is_output = true;
+    }
+    add(output, impl->outputs);
+  }
+  parts_->scope.reset();
+  signature.numbers = std::move(tracer.numbers);
+  signature.constants = std::move(tracer.constants);
+  graph::Graph graph = graph::assemble(tracer.program, graph::KeepErrors::No).graph;
+  impl->plan = std::make_unique<graph::Plan>(std::move(graph), std::move(signature), graph::PlanOptions{});
+  return Inference(std::move(impl));
+}
+
+Inference::Inference(std::span<const Tensor> example, const Function& f, InferenceOptions options) {
+  Builder builder(example, options);
+  *this = builder.finish(f(builder.inputs()));
+}
+
+const std::vector<Inference::Port>& Inference::inputs() const noexcept { return impl_->inputs; }
+const std::vector<Inference::Port>& Inference::outputs() const noexcept { return impl_->outputs; }
+
+bool Inference::fits(std::span<const Tensor> given) const noexcept {
+  const std::vector<Port>& ports = impl_->inputs;
+  if (given.size() != ports.size()) return false;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (!ports[i].takes(given[i])) return false;
+  return true;
+}
+
+std::vector<Tensor> Inference::operator()(std::span<const Tensor> given) const {
+  const Impl& impl = *impl_;
+  TENON_CHECK(given.size() == impl.inputs.size(), Value,
+              fmt::format("inference: {} inputs, expected {}", given.size(), impl.inputs.size()));
+  std::vector<Tensor> inputs, outputs;
+  std::vector<Address> from, to;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const Port& port = impl.inputs[i];
+    const Tensor& t = given[i];
+    TENON_CHECK(
+        port.takes(t), Shape,
+        fmt::format("inference: input {} is {}, and the plan was made for {}", i,
+                    t.defined() ? text_of({t.dtype(), t.sizes().to_dims()}) : "undefined", text_of(port)));
+    inputs.push_back(t.contiguous());
+    from.push_back(reinterpret_cast<Address>(inputs.back().data_ptr()));
+  }
+  for (size_t i = 0; i < impl.outputs.size(); ++i) {
+    const Tensor& constant = impl.kept[i];
+    outputs.push_back(constant.defined()
+                          ? constant.clone()
+                          : empty(impl.outputs[i].sizes, TensorOptions(impl.outputs[i].dtype)));
+    to.push_back(reinterpret_cast<Address>(outputs.back().data_ptr()));
+  }
+  execute(from, to);
+  return outputs;
+}
+
+void Inference::execute(std::span<const Address> inputs, std::span<const Address> outputs) const {
+  const Impl& impl = *impl_;
+  TENON_CHECK(inputs.size() == impl.inputs.size() && outputs.size() == impl.outputs.size(), Value,
+              fmt::format("inference: {} inputs and {} outputs, expected {} and {}", inputs.size(),
+                          outputs.size(), impl.inputs.size(), impl.outputs.size()));
+  std::unique_ptr<Impl::Run> run = impl.take();
+  size_t count = 0;
+  for (const Address a : inputs) run->addresses[count++] = a;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!impl.kept[i].defined()) run->addresses[count++] = outputs[i];
+  const NoGradGuard no_grad;
+  impl.plan->execute(std::span(run->addresses).first(count),
+                     {reinterpret_cast<std::byte*>(run->workspace ? run->workspace->address_now() : 0),
+                      impl.plan->workspace_size()});
+  impl.give_back(std::move(run));
+}
+
+std::string Inference::report() const { return graph::to_string(impl_->plan->report()); }
+
+}  // namespace tenon

@@ -1,0 +1,108 @@
+#include "tenon/builder/tracer.h"
+
+#include <fmt/format.h>
+
+#include "tenon/core/error.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/unary/functions.h"
+#include "tenon/record/recorder_parts.h"
+
+namespace tenon::builder {
+namespace {
+
+using record::each_tensor;
+using tenon::Tensor;
+
+bool is_whole(const Tensor& t) {
+  return t.is_contiguous() && t.storage_offset() == 0 && t.nbytes() == t.storage().nbytes();
+}
+
+}  // namespace
+
+void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
+  const size_t first = stack.size() - info.schema->arguments.size();
+  const StreamTrait& stream = info.op.traits().stream;
+  const bool draws =
+      stream.is_given() &&
+      (stream.unless_zero < 0 || stack.at<double>(first + static_cast<size_t>(stream.unless_zero)) != 0);
+  TENON_CHECK(!draws, Value,
+              fmt::format("inference: {} draws random numbers; call eval() on the module first",
+                          info.op.full_name()));
+  bool traced = false;
+  each_tensor(stack, first, [&](const Tensor& t, size_t i) {
+    traced |= is_traced(t);
+    const bool written = ((info.written >> i) & 1u) != 0;
+    TENON_CHECK(
+        !written || is_traced(t) || !t.defined() || made_.contains(&*t.storage()), Value,
+        fmt::format("inference: {} writes a tensor that was there before, as a module in training does; call "
+                    "eval() on it first",
+                    info.op.full_name()));
+  });
+  if (!traced) return run_at_once(info, stack, first);
+  if (!exact_ && fold_norm(info, stack, first)) return;
+  keep_constants(stack, first);
+  const bool is_layer = info.op.full_name() == "aten::convolution";
+  Layer layer{info.op, {}};
+  if (is_layer)
+    for (size_t i = first; i < stack.size(); ++i) layer.arguments.push_copy(stack, i);
+  GraphWriter::call(info, stack);
+  if (is_layer) layers_.insert_or_assign(&*stack.at<Tensor>(first).storage(), std::move(layer));
+}
+
+void Tracer::run_at_once(const graph::OperatorInfo& info, Stack& stack, size_t first) {
+  // What an input's device was asked for is made on the host.
+  for (size_t i = first; i < stack.size(); ++i)
+    if (stack.tag(i) == CellTag::Device && stack.at<Device>(i).backend == kMetaBackend)
+      stack.at<Device>(i) = Device(kCPU);
+  {
+    const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
+    const ThreadStateGuard<&ThreadState::excluded> below{DispatchKeySet(Functionality::Record) |
+                                                         kAutogradKeys};
+    info.op.call_boxed(stack);
+  }
+  each_tensor(stack, first, [&](const Tensor& t, size_t) {
+    if (t.defined() && made_.insert(&*t.storage()).second) kept_.push_back(t.storage());
+  });
+}
+
+void Tracer::keep_constants(const Stack& stack, size_t first) {
+  each_tensor(stack, first, [&](const Tensor& t, size_t) {
+    if (!t.defined() || t.is_meta()) return;
+    TENON_CHECK(t.device().is_cpu(), NotImplemented,
+                fmt::format("inference: a tensor is on {}; programs run on the host", to_string(t.device())));
+    if (known_.insert(&*t.storage()).second) constants.emplace_back(add_constant(t), t.storage());
+  });
+}
+
+// (conv(x) - mean) * scale + bias is a convolution whose weight and bias are scaled.
+bool Tracer::fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t first) {
+  if (info.op.full_name() != "aten::_batch_norm_inference") return false;
+  const Tensor &x = stack.at<Tensor>(first), &mean = stack.at<Tensor>(first + 3),
+               &var = stack.at<Tensor>(first + 4);
+  Tensor gain = stack.at<Tensor>(first + 1), shift = stack.at<Tensor>(first + 2);
+  const auto found = layers_.find(&*x.storage());
+  if (found == layers_.end() || !is_whole(x)) return false;
+  Stack arguments;
+  for (size_t i = 0; i < found->second.arguments.size(); ++i) arguments.push_copy(found->second.arguments, i);
+  const OperatorHandle op = found->second.op;
+  constexpr size_t kWeight = 1, kBias = 2, kTransposed = 6;
+  const Tensor weight = arguments.at<Tensor>(kWeight), bias = arguments.at<Tensor>(kBias);
+  if (arguments.at<bool>(kTransposed)) return false;
+  for (const Tensor& t : {weight, bias, mean, var, gain, shift})
+    if (is_traced(t) || (t.defined() && t.dtype() != x.dtype())) return false;
+
+  Tensor scale = rsqrt(tenon::add(var, Scalar(stack.at<double>(first + 5))));
+  if (gain.defined()) scale = mul(scale, gain);
+  Dims columns(weight.sizes().size(), 1);
+  columns[0] = weight.sizes()[0];
+  arguments.at<Tensor>(kWeight) = mul(weight, scale.reshape(columns));
+  Tensor moved = mul(bias.defined() ? sub(bias, mean) : neg(mean), scale);
+  arguments.at<Tensor>(kBias) = shift.defined() ? tenon::add(moved, shift) : moved;
+  op.call_boxed(arguments);
+  const Tensor result = arguments.at<Tensor>(0);
+  stack.drop(stack.size() - first);
+  stack.push(result);
+  return true;
+}
+
+}  // namespace tenon::builder

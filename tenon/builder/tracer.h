@@ -1,0 +1,44 @@
+// Tracer: what a function computes of inputs that have no bytes, as a program. What it computes of other
+// tensors alone, such as weights, is computed at once and becomes a constant of the program. Used by
+// Inference.
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "tenon/builder/graph_writer.h"
+
+namespace tenon::builder {
+
+class Tracer final : public GraphWriter {
+ public:
+  /// Without `exact`, batch norms are folded into the convolution or the linear layer before them, which
+  /// rounds differently.
+  explicit Tracer(bool exact) : GraphWriter(kCPU), exact_(exact) {}
+
+  void call(const graph::OperatorInfo& info, Stack& stack) override;
+
+  /// Whether a tensor follows from the inputs.
+  bool is_traced(const tenon::Tensor& t) const { return t.defined() && t.is_meta(); }
+  /// Of the program's storages, those of constants.
+  std::vector<std::pair<graph::StorageId, tenon::Storage>> constants;
+
+ private:
+  /// The product that made a tensor: its result is that of `op` on these arguments.
+  struct Layer {
+    OperatorHandle op;
+    Stack arguments;
+  };
+  void run_at_once(const graph::OperatorInfo& info, Stack& stack, size_t first);
+  void keep_constants(const Stack& stack, size_t first);
+  bool fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t first);
+
+  const bool exact_;
+  std::unordered_map<const StorageImpl*, Layer> layers_;  // by the storage of their result
+  std::unordered_set<const StorageImpl*> known_, made_;  // constants of the program; results of calls at once
+  std::vector<tenon::Storage> kept_;                     // so that addresses are not used again
+};
+
+}  // namespace tenon::builder

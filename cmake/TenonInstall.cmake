@@ -58,6 +58,7 @@ set(TENON_PUBLIC_HEADERS
     tenon/autograd/fallback.h
     tenon/builder/cached_plan.h
     tenon/builder/graph.h
+    tenon/builder/inference.h
     tenon/core/dispatch_dtype.h
     tenon/dispatch/dispatcher.h
     tenon/dispatch/stub.h

@@ -68,7 +68,7 @@ struct Inference::Builder::Parts {
   explicit Parts(bool exact) : tracer(exact) {}
   builder::Tracer tracer;
   std::vector<Tensor> inputs;
-  NoGradGuard no_grad;
+  std::optional<NoGradGuard> no_grad;
   std::optional<record::SinkScope> scope;
 };
 
@@ -80,10 +80,16 @@ Inference::Builder::Builder(std::span<const Tensor> example, InferenceOptions op
     const Dims sizes = t.sizes().to_dims();
     parts_->inputs.push_back(parts_->tracer.input(t.dtype(), sizes, contiguous_strides(sizes)));
   }
+  parts_->no_grad.emplace();
   parts_->scope.emplace(parts_->tracer);
 }
-Inference::Builder::~Builder() = default;
-void Inference::Builder::abandon() noexcept { parts_->scope.reset(); }
+Inference::Builder::~Builder() {
+  if (parts_) abandon();
+}
+void Inference::Builder::abandon() noexcept {
+  parts_->scope.reset();
+  parts_->no_grad.reset();
+}
 const std::vector<Tensor>& Inference::Builder::inputs() const noexcept { return parts_->inputs; }
 
 Inference Inference::Builder::finish(std::span<const Tensor> outputs) {
@@ -109,7 +115,7 @@ Inference Inference::Builder::finish(std::span<const Tensor> outputs) {
     }
     add(output, impl->outputs);
   }
-  parts_->scope.reset();
+  abandon();
   signature.numbers = std::move(tracer.numbers);
   signature.constants = std::move(tracer.constants);
   graph::Graph graph = graph::assemble(tracer.program, graph::KeepErrors::No).graph;

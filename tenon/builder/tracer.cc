@@ -17,7 +17,29 @@ bool is_whole(const Tensor& t) {
   return t.is_contiguous() && t.storage_offset() == 0 && t.nbytes() == t.storage().nbytes();
 }
 
+[[noreturn]] void refuse_draws(const graph::OperatorInfo& info) {
+  throw_error(ErrorKind::Value,
+              fmt::format("inference: {} draws random numbers; call eval() on the module first",
+                          info.op.full_name()));
+}
+
 }  // namespace
+
+void Tracer::enter(const graph::OperatorInfo& info, const Stack& stack) {
+  const auto& arguments = info.schema->arguments;
+  bool draws = info.op.traits().tags.has(Tag::nondeterministic_seeded);
+  for (const auto& argument : arguments) draws |= argument.type.base == schema::BaseType::Generator;
+  if (!draws) return;
+  const size_t first = stack.size() - arguments.size();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view name = arguments[i].name;
+    if (name == "train" && stack.tag(first + i) == CellTag::Bool && !stack.at<bool>(first + i)) return;
+    if ((name == "p" || name == "dropout_p") && stack.tag(first + i) == CellTag::Float &&
+        stack.at<double>(first + i) == 0)
+      return;
+  }
+  refuse_draws(info);
+}
 
 void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   const size_t first = stack.size() - info.schema->arguments.size();
@@ -25,9 +47,7 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   const bool draws =
       stream.is_given() &&
       (stream.unless_zero < 0 || stack.at<double>(first + static_cast<size_t>(stream.unless_zero)) != 0);
-  TENON_CHECK(!draws, Value,
-              fmt::format("inference: {} draws random numbers; call eval() on the module first",
-                          info.op.full_name()));
+  if (draws) refuse_draws(info);
   bool traced = false;
   each_tensor(stack, first, [&](const Tensor& t, size_t i) {
     traced |= is_traced(t);

@@ -19,6 +19,8 @@ class Tracer final : public GraphWriter {
   explicit Tracer(bool exact) : GraphWriter(kCPU), exact_(exact) {}
 
   void call(const graph::OperatorInfo& info, Stack& stack) override;
+  /// Refuses what draws random numbers: of tensors without bytes, it would draw none.
+  void enter(const graph::OperatorInfo& info, const Stack& stack) override;
 
   /// Whether a tensor follows from the inputs.
   bool is_traced(const tenon::Tensor& t) const { return t.defined() && t.is_meta(); }

@@ -108,6 +108,10 @@ void swish(N& n) {
   const Tensor& x = n.tensor(0);
   n.set(mul(x, sigmoid(mul(x, Scalar(n.number("alpha", 1))))));
 }
+void swiglu(N& n) {
+  const Tensor& x = n.tensor(0);
+  n.set(mul(mul(x, sigmoid(mul(x, Scalar(n.number("alpha", 1))))), n.tensor(1)));
+}
 void shrink(N& n) {
   const Tensor& x = n.tensor(0);
   const double bound = n.number("lambd", 0.5), bias = n.number("bias", 0);
@@ -181,6 +185,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"Sqrt", 1, one<sqrt>},
     {"Sub", 7, two<minus>},
     {"Sum", 6, several<plus>},
+    {"SwiGLU", 28, swiglu},
     {"Swish", 24, swish},
     {"Tan", 7, one<tan>},
     {"Tanh", 1, one<tanh>},

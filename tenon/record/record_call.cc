@@ -38,9 +38,9 @@ void run_at_once(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
 void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
   const OperatorInfo& info = graph::operator_info(op);
   if (call_sink) [[unlikely]] {
-    if (info.kind == OperatorInfo::Kind::Transparent)
-      return op.redispatch_boxed(keys.below(Functionality::Record), stack);
-    return call_sink->call(info, stack);
+    if (info.kind != OperatorInfo::Kind::Transparent) return call_sink->call(info, stack);
+    call_sink->enter(info, stack);
+    return op.redispatch_boxed(keys.below(Functionality::Record), stack);
   }
   if (scopes_.empty()) [[unlikely]] {
     // A worker with the state of a thread that records: what it does, that thread waits for.

@@ -18,6 +18,8 @@ class CallSink {
   virtual ~CallSink() = default;
   /// The operator's arguments are the last values of the stack; its results take their place.
   virtual void call(const graph::OperatorInfo& info, Stack& stack) = 0;
+  /// An operator whose body runs now, and whose calls of others come next.
+  virtual void enter(const graph::OperatorInfo&, const Stack&) {}
 };
 /// That of the thread; null outside of captures.
 extern thread_local constinit CallSink* call_sink TENON_FAST_TLS;

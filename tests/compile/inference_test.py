@@ -1,0 +1,192 @@
+"""tenon.inference: the same results as the module, planned once. `exact=True` gives eager's bits."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+import tenon
+from tenon import nn
+
+
+def convnet():
+    tenon.manual_seed(3)
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, bias=False, groups=2),
+        nn.BatchNorm2d(8, affine=False), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5), nn.Softmax(-1),
+    )  # fmt: skip
+    for part in net.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.running_mean.normal_()
+            part.running_var.uniform_(0.5, 2)
+            if part.affine:
+                part.weight.data.normal_()
+                part.bias.data.normal_()
+    return net.eval()
+
+
+MODULES = {
+    "mlp": (lambda: nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 3)), (4, 6)),
+    "convnet": (convnet, (2, 3, 12, 12)),
+    "transformer": (lambda: nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), (2, 5, 16)),
+    "norms": (lambda: nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 6), nn.RMSNorm(6)), (4, 6)),
+    "one dimension": (lambda: nn.Sequential(nn.Conv1d(2, 4, 3), nn.BatchNorm1d(4), nn.MaxPool1d(2)), (3, 2, 20)),
+    "upwards": (lambda: nn.Sequential(nn.ConvTranspose2d(2, 4, 3), nn.BatchNorm2d(4)), (1, 2, 5, 5)),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_exact_plans_have_eager_bits_and_others_are_close(name):
+    make, shape = MODULES[name]
+    module, x = make().eval(), tenon.randn(*shape)
+    with tenon.no_grad():
+        wanted = module(x)
+        exact, folded = tenon.inference(module, x, exact=True), tenon.inference(module, x)
+        for _ in range(3):
+            assert tenon.equal(exact(x), wanted)
+            np.testing.assert_allclose(folded(x).numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)
+            x = tenon.randn(*shape)
+            wanted = module(x)
+
+
+def test_a_norm_is_folded_into_the_convolution_before_it():
+    net, x = convnet(), tenon.randn(1, 3, 12, 12)
+    exact, folded = tenon.inference(net, x, exact=True), tenon.inference(net, x)
+    assert " 9 steps" in exact.report() and " 7 steps" in folded.report()
+
+
+def test_a_convolution_whose_result_is_used_twice_stays():
+    conv, norm = nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3).eval()
+    norm.running_var.fill_(4.0)
+
+    def f(x):
+        y = conv(x)
+        return y, norm(y)
+
+    x = tenon.randn(1, 2, 6, 6)
+    with tenon.no_grad():
+        for got, wanted in zip(tenon.inference(f, x)(x), f(x)):
+            np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_weights_that_were_not_folded_are_read_at_each_run():
+    linear, x = nn.Linear(3, 2), tenon.ones(1, 3)
+    run = tenon.inference(linear, x)
+    with tenon.no_grad():
+        linear.weight.fill_(2.0)
+        linear.bias.fill_(1.0)
+    assert run(x).tolist() == [[7, 7]]
+
+
+def test_what_follows_from_weights_alone_is_computed_once():
+    w = tenon.randn(50, 50)
+    x = tenon.randn(2, 50)
+    run = tenon.inference(lambda x: x @ (w @ w.exp()), x)
+    assert "exp" not in run.report() and "1 steps" in run.report()
+    np.testing.assert_allclose(run(x).numpy(), (x @ (w @ w.exp())).numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_other_sizes_make_other_plans():
+    net = nn.Linear(4, 2)
+    run = tenon.inference(net)
+    with tenon.no_grad():
+        for rows in (1, 3, 1, 0, 7):
+            x = tenon.randn(rows, 4)
+            assert tenon.equal(run(x), net(x))
+        double = tenon.inference(lambda x: x * 2)
+        for x in (tenon.ones(2), tenon.ones(2, dtype=tenon.int64), tenon.ones((), dtype=tenon.float64)):
+            assert double(x).dtype == x.dtype and tenon.equal(double(x), x * 2)
+
+
+def test_inputs_of_any_stride():
+    run = tenon.inference(lambda x, y: x + 2 * y, tenon.ones(3, 4), tenon.ones(4))
+    x = tenon.randn(4, 3).t()
+    for other in (x, x.flip(0), x[:, :1].expand(3, 4)):
+        y = tenon.randn(8)[::2]
+        np.testing.assert_allclose(run(other, y).numpy(), other.numpy() + 2 * y.numpy(), rtol=1e-6)
+
+
+def test_structures_and_other_arguments():
+    def f(pair, *, scale, names):
+        return {"sum": (pair[0] + pair[1]) * scale, "parts": [pair[0] - 1, names]}
+
+    run = tenon.inference(f)
+    a, b = tenon.tensor([1.0]), tenon.tensor([2.0])
+    got = run((a, b), scale=3, names=("x",))
+    assert got["sum"].tolist() == [9] and got["parts"][0].tolist() == [0] and got["parts"][1] == ("x",)
+    assert run((a, b), scale=4, names=("x",))["sum"].tolist() == [12]
+
+
+def test_results_share_no_memory():
+    def f(x):
+        y = x * 2
+        return x, y, y[:1], y, tenon.ones(2)
+
+    run = tenon.inference(f, tenon.ones(2))
+    x = tenon.tensor([1.0, 2.0])
+    first = run(x)
+    assert [t.tolist() for t in first] == [[1, 2], [2, 4], [2], [2, 4], [1, 1]]
+    for t in first:
+        t.zero_()
+    assert x.tolist() == [1, 2]
+    assert [t.tolist() for t in run(x)] == [[1, 2], [2, 4], [2], [2, 4], [1, 1]]
+
+
+def test_the_plan_keeps_its_weights_alive():
+    x = tenon.randn(2, 64)
+    net = nn.Linear(64, 64)
+    with tenon.no_grad():
+        wanted = net(x)
+    run = tenon.inference(lambda x, w=net.weight, b=net.bias: nn.functional.linear(x, w, b), x)
+    run._function = None
+    del net
+    gc.collect()
+    noise = [tenon.randn(64, 64) for _ in range(8)]
+    assert tenon.equal(run(x), wanted) and len(noise) == 8
+
+
+def test_threads_share_a_plan():
+    net = convnet()
+    x = [tenon.randn(1, 3, 12, 12) for _ in range(4)]
+    run = tenon.inference(net, x[0], exact=True)
+    with tenon.no_grad():
+        wanted = [net(one) for one in x]
+    wrong = []
+
+    def work(i):
+        for k in range(20):
+            j = (i + k) % len(x)
+            if not tenon.equal(run(x[j]), wanted[j]):
+                wrong.append(j)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "words"),
+    [
+        (lambda x: x if x.sum() > 0 else -x, NotImplementedError, "cannot be part of a graph: a number is made of it"),
+        (lambda x: nn.functional.dropout(x), ValueError, r"draws random numbers; call eval\(\)"),
+        (lambda x: x + tenon.rand(2), ValueError, "draws random numbers"),
+        (nn.BatchNorm1d(2), ValueError, r"writes a tensor that was there before, as a module in training does; call eval\(\)"),
+        (lambda x: None, TypeError, "the function returns no tensor"),
+        (lambda x: x.nonzero(), RuntimeError, "the shape of the result depends on the data"),
+        (lambda x: x.bernoulli(), ValueError, "draws random numbers"),
+        (lambda x: x @ tenon.ones(7), ValueError, "matmul|mv|shape"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(f, error, words):
+    x = tenon.ones(3, 2) if isinstance(f, nn.Module) else tenon.ones(2)
+    with pytest.raises(error, match=words):
+        tenon.inference(f, x)
+    assert (tenon.ones(2) + 1).tolist() == [2, 2]  # the thread writes nothing down any more
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(TypeError, match="`module` is called with tensors"):
+        tenon.inference(5)

@@ -32,8 +32,8 @@ namespace {
 
 using Kind = Program::Constant::Kind;
 
-constexpr int kDeepest = 32;              // graphs in graphs, functions in functions
-constexpr size_t kMostNodes = 1'000'000;  // functions that call functions multiply them
+constexpr int kDeepest = 32;            // graphs in graphs, functions in functions
+constexpr size_t kMostNodes = 100'000;  // of small files: functions that call functions multiply them
 
 /// The versions of the operators of each domain, as a file or one of its functions has them.
 using Opsets = std::map<std::string, int, std::less<>>;
@@ -356,7 +356,8 @@ void Decoder::count(const NodeFields& fields, int opset, bool is_known) {
 }
 
 void Decoder::add_node(const NodeFields& fields, const Body& body, Names& names, Graph& graph) {
-  if (++num_nodes_ > kMostNodes) refuse(fmt::format("it has more than {} nodes", kMostNodes));
+  const size_t most = kMostNodes + tensors_.bytes().size() / 8;
+  if (++num_nodes_ > most) refuse(fmt::format("its functions make more than {} nodes", most));
   const std::string where = fmt::format("node '{}' ({})", io::shown(fields.name), io::shown(fields.op));
   std::vector<Attribute> attributes;
   for (const pbf_reader& message : fields.attributes)

@@ -9,10 +9,7 @@
 
 #include "tenon/core/error.h"
 #include "tenon/core/half.h"
-#include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/factory/functions.h"
-#include "tenon/generated/indexing/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/io/utf8.h"
 #include "tenon/onnx/types.h"
 
@@ -78,6 +75,13 @@ TensorReader::TensorReader(const io::Input& input, std::optional<std::string> fo
 void TensorReader::refuse(std::string_view tensor, const std::string& what) const {
   throw_error(ErrorKind::Value,
               fmt::format("onnx.load: {}: tensor '{}': {}", input_.name(), io::shown(tensor), what));
+}
+
+void TensorReader::count_copy(uint64_t size, std::string_view tensor) {
+  constexpr uint64_t kMost = uint64_t{16} << 20;
+  copied_ = size <= kMost + 8 * size_ ? copied_ + size : UINT64_MAX / 2;
+  if (copied_ > kMost + 8 * size_)
+    refuse(tensor, "sparse tensors, or functions that are called often, make it much larger than its file");
 }
 
 TensorReader::External TensorReader::external(pbf_reader entry, External so_far) const {
@@ -201,6 +205,7 @@ TensorReader::Named TensorReader::read(pbf_reader message) {
     out.tensor = Tensor(TensorImpl::make(input_.storages({&part, 1})[0], *dtype, sizes));
     return out;
   }
+  count_copy(size, out.name);
   out.tensor = empty(sizes, TensorOptions(*dtype));
   if (size > 0) std::memcpy(out.tensor.data_ptr(), raw ? raw->data() : numbers.bytes.data(), size);
   return out;
@@ -223,27 +228,32 @@ TensorReader::Named TensorReader::read_sparse(pbf_reader message) {
         message.skip();
     }
   if (!values.tensor.defined()) return values;
-  // The values of a sparse tensor, whose file is small, may stand for a dense one of any size.
   const std::optional<uint64_t> count = num_elements(dims);
-  if (!count || *count > size_ + (uint64_t{1} << 20))
-    refuse(values.name,
-           fmt::format("a sparse tensor of shape [{}] is larger than the file", fmt::join(dims, ", ")));
-  if (!indices.tensor.defined() || indices.tensor.dtype() != kInt64 || values.tensor.sizes().size() != 1)
-    refuse(values.name, "a sparse tensor has a list of values, and their places as int64");
-  const Dims sizes{std::span<const int64_t>(dims)};
-  Tensor places = indices.tensor;
-  if (places.sizes().size() == 2) {  // by dimension
-    Dims strides(sizes.size(), 1);
-    for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
-    Tensor flat = zeros({places.sizes()[0]}, TensorOptions(kInt64));
-    for (size_t i = 0; i < sizes.size() && static_cast<int64_t>(i) < places.sizes()[1]; ++i)
-      flat = add(flat, mul(select(places, 1, static_cast<int64_t>(i)), Scalar(strides[i])));
-    places = flat;
+  if (!count) refuse(values.name, fmt::format("a sparse tensor of shape [{}]", fmt::join(dims, ", ")));
+  count_copy(*count * item_size(values.tensor.dtype()), values.name);
+  const auto given = indices.tensor.defined() ? indices.tensor.sizes() : IntArrayRef();
+  if (given.empty() || given.size() > 2 || indices.tensor.dtype() != kInt64 ||
+      values.tensor.sizes().size() != 1 || given[0] != values.tensor.sizes()[0] ||
+      (given.size() == 2 && given[1] != std::ssize(dims)))
+    refuse(values.name, "a sparse tensor has a list of values, and for each its place as int64");
+  // Places count elements, or have a number for each dimension.
+  const std::vector<int64_t> sizes = given.size() == 2 ? dims : std::vector{static_cast<int64_t>(*count)};
+  const int64_t* at = indices.tensor.data_ptr<int64_t>();
+  Tensor out = zeros({static_cast<int64_t>(*count)}, TensorOptions(values.tensor.dtype()));
+  const size_t size = item_size(out.dtype());
+  for (int64_t i = 0; i < given[0]; ++i) {
+    int64_t place = 0;
+    for (const int64_t dim : sizes) {
+      if (*at < 0 || *at >= dim)
+        refuse(values.name,
+               fmt::format("a sparse tensor of shape [{}] has a value at {} of a dimension of {}",
+                           fmt::join(dims, ", "), *at, dim));
+      place = place * dim + *at++;
+    }
+    std::memcpy(static_cast<char*>(out.data_ptr()) + static_cast<size_t>(place) * size,
+                static_cast<const char*>(values.tensor.data_ptr()) + static_cast<size_t>(i) * size, size);
   }
-  const int64_t num_elements = static_cast<int64_t>(*count);
-  values.tensor =
-      index_copy(zeros({num_elements}, TensorOptions(values.tensor.dtype())), 0, places, values.tensor)
-          .reshape(sizes);
+  values.tensor = out.reshape(Dims(std::span<const int64_t>(dims)));
   return values;
 }
 

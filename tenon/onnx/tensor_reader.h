@@ -36,6 +36,8 @@ class TensorReader {
     std::optional<uint64_t> offset, length;
   };
   [[noreturn]] void refuse(std::string_view tensor, const std::string& what) const;
+  /// Throws for tensors that take far more memory than the file has bytes.
+  void count_copy(uint64_t size, std::string_view tensor);
   External external(pbf_reader entry, External so_far) const;
   Storage external_bytes(const External& from, uint64_t size, size_t alignment, std::string_view tensor);
 
@@ -44,6 +46,7 @@ class TensorReader {
   Storage file_;
   const char* begin_ = nullptr;
   size_t size_ = 0;
+  uint64_t copied_ = 0;
   std::map<std::string, io::Input> others_;  // by path
 };
 

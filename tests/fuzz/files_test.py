@@ -24,3 +24,18 @@ def test_altered_files_load_as_what_they_hold_or_say_where_they_are_wrong(kind):
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert counts["refused"] > COUNT / 2 and counts["compared"] > COUNT / 200, counts
+
+
+@pytest.mark.parametrize("kind", ["bytes", "fields"])
+def test_altered_onnx_files_load_with_the_weights_of_the_file_or_say_where_they_are_wrong(kind):
+    done = subprocess.run([sys.executable, SCRIPT.with_name("onnx_files.py"), kind, "--count", str(COUNT)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)
+    assert counts["refused"] > COUNT / 4 and counts["loaded"] > COUNT / 40, counts
+
+
+def test_altered_onnx_files_that_load_run_or_fail_with_an_error():
+    done = subprocess.run([sys.executable, SCRIPT.with_name("onnx_files.py"), "fields", "--run", "--count", str(COUNT // 3)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)
+    assert counts["run"] > COUNT / 12 and counts["failed"] > COUNT / 300, counts

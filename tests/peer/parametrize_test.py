@@ -116,3 +116,31 @@ def test_skip_init_makes_the_same_parameters():
     assert [(n, tuple(p.shape)) for n, p in tenon.nn.utils.skip_init(tenon.nn.Conv2d, 3, 4, 2).named_parameters()] == [
         (n, tuple(p.shape)) for n, p in torch.nn.utils.skip_init(torch.nn.Conv2d, 3, 4, 2).named_parameters()
     ]
+
+
+OTHERS = {
+    "LSTM": (lambda nn: nn.LSTM(4, 5, 2), "weight_hh_l0", lambda m, x: m(x)[0], (3, 2, 4)),
+    "GRUCell": (lambda nn: nn.GRUCell(4, 5), "weight_hh", lambda m, x: m(x), (2, 4)),
+    "MultiheadAttention": (lambda nn: nn.MultiheadAttention(8, 2), "in_proj_weight", lambda m, x: m(x, x, x)[0], (3, 2, 8)),
+    "Embedding": (lambda nn: nn.Embedding(6, 4), "weight", lambda m, x: m((x > 0).long()), (3,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("norm", ["weight_norm", "spectral_norm"])
+def test_weights_of_any_name_and_module(norm, older, kind, tmp_path):
+    make, name, call, shape = OTHERS[kind]
+    theirs, ours = (
+        getattr(lib.nn.utils if older else lib.nn.utils.parametrizations, norm)(make(lib.nn), name).eval() for lib in (torch, tenon)
+    )
+    torch.save(theirs.state_dict(), tmp_path / "x.pt")
+    assert loaded(tmp_path / "x.pt", ours)
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    y, z = call(theirs, torch.tensor(x)), call(ours, tenon.tensor(x))
+    np.testing.assert_allclose(z.detach().numpy(), y.detach().numpy(), rtol=1e-4, atol=1e-4)
+    y.sum().backward()
+    z.sum().backward()
+    for (name, p), q in zip(theirs.named_parameters(), ours.parameters()):
+        np.testing.assert_allclose(q.grad.numpy(), p.grad.numpy(), rtol=1e-3, atol=1e-3, err_msg=name)

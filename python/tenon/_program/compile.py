@@ -296,7 +296,7 @@ class CompiledModule(Module):
 def _compile_in_place(self: Module, *args: Any, **options: Any) -> None:
     """Compiles the calls of this module itself, with hooks, as tenon.compile with the same options does: what compiled copies and
     files hold is the module alone."""
-    self._set_compiled_call(compile(self._run, *args, **options))
+    self._set_compiled_call(compile(self._call_impl, *args, **options))
 
 
 _compile_in_place.__name__, _compile_in_place.__qualname__ = "compile", "Module.compile"

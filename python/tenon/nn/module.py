@@ -30,6 +30,35 @@ def _convert(part: Any, convert: Callable[[Tensor], Tensor]) -> None:
         part.grad = convert(grad.detach())
 
 
+# No methods, whose names programs would have to leave free.
+
+
+def _parts(module: Module, kind: Any) -> dict[str, Any]:
+    return {name: part for name, part in module.__dict__.items() if isinstance(part, kind)}
+
+
+def _named(module: Module, kind: Any, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+    seen = set()
+    modules: Any = [(prefix, module)]
+    if recurse:
+        modules = module.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+    for path, inside in modules:
+        for name, part in _parts(inside, kind).items():
+            if id(part) not in seen:
+                if remove_duplicate:
+                    seen.add(id(part))
+                yield (f"{path}.{name}" if path else name), part
+
+
+def _part(module: Module, target: str, kind: Any, function: str, word: str) -> Any:
+    path, _, name = target.rpartition(".")
+    module = module.get_submodule(path)
+    part = module.__dict__.get(name)
+    if not isinstance(part, kind):
+        raise AttributeError(f"{function}({target!r}): {type(module).__name__} has no {word} {name!r}")
+    return part
+
+
 class Module(ModuleHooks, ModuleState):
     """Base of layers and models. Subclasses assign their parameters and modules in __init__, and define forward."""
 
@@ -62,20 +91,17 @@ class Module(ModuleHooks, ModuleState):
             f"(del {name} makes room for something else)"
         )
 
-    def _parts(self, kind: Any) -> dict[str, Any]:
-        return {name: part for name, part in self.__dict__.items() if isinstance(part, kind)}
-
     @property
     def _parameters(self) -> dict[str, Parameter]:
-        return self._parts(Parameter)
+        return _parts(self, Parameter)
 
     @property
     def _buffers(self) -> dict[str, Buffer]:
-        return self._parts(Buffer)
+        return _parts(self, Buffer)
 
     @property
     def _modules(self) -> dict[str, Module]:
-        return self._parts(Module)
+        return _parts(self, Module)
 
     def _check_name(self, name: str, kind: Any) -> None:
         if not isinstance(name, str):
@@ -141,23 +167,11 @@ class Module(ModuleHooks, ModuleState):
         for _, module in self.named_children():
             yield module
 
-    def _named(self, kind: Any, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
-        seen = set()
-        modules: Any = [(prefix, self)]
-        if recurse:
-            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-        for path, module in modules:
-            for name, part in module._parts(kind).items():
-                if id(part) not in seen:
-                    if remove_duplicate:
-                        seen.add(id(part))
-                    yield (f"{path}.{name}" if path else name), part
-
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """All parameters with names such as "0.weight", each once unless remove_duplicate is False."""
-        yield from self._named(Parameter, prefix, recurse, remove_duplicate)
+        yield from _named(self, Parameter, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All parameters, each once."""
@@ -168,7 +182,7 @@ class Module(ModuleHooks, ModuleState):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Buffer]]:
         """All buffers with their names, each once unless remove_duplicate is False."""
-        yield from self._named(Buffer, prefix, recurse, remove_duplicate)
+        yield from _named(self, Buffer, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Buffer]:
         """All buffers, each once."""
@@ -187,19 +201,11 @@ class Module(ModuleHooks, ModuleState):
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter of a dotted name."""
-        return self._part(target, Parameter, "get_parameter", "parameter")
+        return _part(self, target, Parameter, "get_parameter", "parameter")
 
     def get_buffer(self, target: str) -> Buffer:
         """The buffer of a dotted name."""
-        return self._part(target, Buffer, "get_buffer", "buffer")
-
-    def _part(self, target: str, kind: Any, function: str, word: str) -> Any:
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        part = module.__dict__.get(name)
-        if not isinstance(part, kind):
-            raise AttributeError(f"{function}({target!r}): {type(module).__name__} has no {word} {name!r}")
-        return part
+        return _part(self, target, Buffer, "get_buffer", "buffer")
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Puts a module in the place of the dotted name; with `strict`, only where one is already."""
@@ -272,7 +278,7 @@ class Module(ModuleHooks, ModuleState):
         """Replaces the elements of each parameter, buffer and gradient by what `convert` makes of them."""
         done = set()
         for module in self.modules() if recurse else [self]:
-            for part in module._parts((Parameter, Buffer)).values():
+            for part in _parts(module, (Parameter, Buffer)).values():
                 if id(part) not in done:
                     done.add(id(part))
                     _convert(part, convert)

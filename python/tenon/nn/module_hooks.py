@@ -159,10 +159,10 @@ class ModuleHooks:
             except Exception as error:
                 add_place(error, _CALLS)
                 raise
-        return self._run(*args, **kwargs) if self._compiled_call is None else self._compiled_call(*args, **kwargs)
+        return self._call_impl(*args, **kwargs) if self._compiled_call is None else self._compiled_call(*args, **kwargs)
 
     def _set_compiled_call(self, call: Any) -> None:
-        """Has `call`, which is compiled from `_run`, run this module from now on."""
+        """Has `call`, which is compiled from `_call_impl`, run this module from now on."""
         object.__setattr__(self, "_compiled_call", call)
         if self._forward_hooks is None:
             object.__setattr__(self, "_forward_hooks", OrderedDict())  # so that __call__ does not go to forward itself
@@ -175,7 +175,7 @@ class ModuleHooks:
                 state[name] = state[name].detach()  # what weight_norm computes again before each forward
         return state
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         always = [hook for hook in (self._forward_hooks or {}).values() if hook.always_call]
         called = set()
         result = None
@@ -242,7 +242,7 @@ class ModuleHooks:
 
 
 #: The methods that call forward().
-_CALLS = (ModuleHooks.__call__.__code__, ModuleHooks._run.__code__)
+_CALLS = (ModuleHooks.__call__.__code__, ModuleHooks._call_impl.__code__)
 
 
 class _ForwardHook:

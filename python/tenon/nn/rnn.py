@@ -179,7 +179,7 @@ class RNNBase(Module):
         """The states of the sequences in another order."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
-    def _run(self, input: Any, hx: Any) -> tuple[Any, Any]:
+    def _run_sequences(self, input: Any, hx: Any) -> tuple[Any, Any]:
         """The layers, for a tensor or a packed sequence; the state is a tensor, or LSTM's pair."""
         layer = type(self).__name__
         packed = input if isinstance(input, PackedSequence) else None
@@ -283,7 +283,7 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
-        return self._run(input, hx)
+        return self._run_sequences(input, hx)
 
 
 class GRU(RNNBase):
@@ -307,7 +307,7 @@ class GRU(RNNBase):
         super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
 
     def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
-        return self._run(input, hx)
+        return self._run_sequences(input, hx)
 
 
 class LSTM(RNNBase):
@@ -336,7 +336,7 @@ class LSTM(RNNBase):
         )
 
     def forward(self, input: Any, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Any, tuple[Tensor, Tensor]]:
-        return self._run(input, hx)
+        return self._run_sequences(input, hx)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         """The shape of the cell state: [layers * directions, batch, hidden_size]."""
@@ -397,7 +397,7 @@ class RNNCellBase(Module):
             text += f", nonlinearity={getattr(self, 'nonlinearity')}"
         return text
 
-    def _run(self, mode: str, input: Tensor, hx: Any) -> Any:
+    def _run_cell(self, mode: str, input: Tensor, hx: Any) -> Any:
         cell, num_states = type(self).__name__, 2 if mode == "LSTM" else 1
         if input.dim() not in (1, 2):
             raise ValueError(f"{cell}: Expected input to be 1D or 2D, got {list(input.shape)}")
@@ -440,7 +440,7 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._run(_mode("RNNCell", self.nonlinearity), input, hx)
+        return self._run_cell(_mode("RNNCell", self.nonlinearity), input, hx)
 
 
 class LSTMCell(RNNCellBase):
@@ -452,7 +452,7 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        return self._run("LSTM", input, hx)
+        return self._run_cell("LSTM", input, hx)
 
 
 class GRUCell(RNNCellBase):
@@ -464,7 +464,7 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._run("GRU", input, hx)
+        return self._run_cell("GRU", input, hx)
 
 
 _check_module(globals())

@@ -352,3 +352,34 @@ def test_a_class_is_no_module(make, place):
     with pytest.raises(TypeError) as caught:
         make()
     assert str(caught.value).endswith(place)
+
+
+def test_names_that_programs_use_for_themselves():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self._parts, self._part, self._named = [1], 2, {}
+            self.inner = nn.Linear(2, 2)
+
+        def _run(self, x, scale):
+            return self.inner(x) * scale
+
+        def forward(self, x):
+            return self._run(x, 2)
+
+    model = Model()
+    model.register_forward_hook(lambda module, args, result: result + 1)
+    assert model(tenon.ones(1, 2)).tolist() == (model.inner(tenon.ones(1, 2)) * 2 + 1).tolist()
+    assert list(model.state_dict()) == ["inner.weight", "inner.bias"] and len(list(model.parameters())) == 2
+    assert model.double().get_parameter("inner.weight").dtype is tenon.float64 and model._parts == [1]
+
+
+def test_hooks_of_recurrent_modules():
+    for module, shape in ((nn.LSTM(2, 3), (4, 1, 2)), (nn.GRUCell(2, 3), (1, 2)), (nn.RNN(2, 3), (4, 1, 2))):
+        x, seen = tenon.ones(shape), []
+        plain = module(x)
+        module.register_forward_pre_hook(lambda module, args: seen.append(args))
+        module.register_forward_hook(lambda module, args, result: seen.append(result))
+        result = module(x)
+        first = lambda r: (r[0] if isinstance(r, tuple) else r).tolist()
+        assert first(result) == first(plain) and seen[0] == (x,) and seen[1] is result

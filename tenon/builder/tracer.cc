@@ -4,6 +4,8 @@
 
 #include "tenon/core/error.h"
 #include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/convolution/operators.h"
+#include "tenon/generated/norm/operators.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/record/recorder_parts.h"
 
@@ -61,7 +63,7 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   if (!traced) return run_at_once(info, stack, first);
   if (!exact_ && fold_norm(info, stack, first)) return;
   keep_constants(stack, first);
-  const bool is_layer = info.op.full_name() == "aten::convolution";
+  const bool is_layer = info.op == operators::convolution;
   Layer layer{info.op, {}};
   if (is_layer)
     for (size_t i = first; i < stack.size(); ++i) layer.arguments.push_copy(stack, i);
@@ -96,7 +98,7 @@ void Tracer::keep_constants(const Stack& stack, size_t first) {
 
 // (conv(x) - mean) * scale + bias is a convolution whose weight and bias are scaled.
 bool Tracer::fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t first) {
-  if (info.op.full_name() != "aten::_batch_norm_inference") return false;
+  if (info.op != operators::_batch_norm_inference) return false;
   const Tensor &x = stack.at<Tensor>(first), &mean = stack.at<Tensor>(first + 3),
                &var = stack.at<Tensor>(first + 4);
   Tensor gain = stack.at<Tensor>(first + 1), shift = stack.at<Tensor>(first + 2);

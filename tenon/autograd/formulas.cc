@@ -50,16 +50,18 @@ using ops::Cell;
 }
 
 /// The new state of a step of LSTM or GRU; `c` becomes the new cell state.
-[[gnu::cold]] Tensor gated_step(Cell cell, const Tensor& x, const Tensor& m, const Tensor& h, Tensor& c) {
-  const std::vector<Tensor> xs = x.chunk(cell == Cell::Lstm ? 4 : 3, 1),
-                            ms = m.chunk(static_cast<int64_t>(xs.size()), 1);
+[[gnu::cold]] Tensor gated_step(const ops::RecurrenceShape& shape, const Tensor& x, const Tensor& m,
+                                const Tensor& h, Tensor& c) {
+  const std::vector<Tensor> xs = x.chunk(shape.gates, 1), ms = m.chunk(shape.gates, 1);
   const auto gate = [&](size_t i) { return tenon::sigmoid(xs[i] + ms[i]); };
-  if (cell == Cell::Gru) {
-    const Tensor n = tenon::tanh(xs[2] + gate(0) * ms[2]);
-    return n + gate(1) * (h - n);
+  const bool onnx = shape.onnx_order;
+  if (shape.cell == Cell::Gru) {
+    const Tensor n = tenon::tanh(xs[2] + gate(onnx ? 1 : 0) * ms[2]);
+    return n + gate(onnx ? 0 : 1) * (h - n);
   }
-  c = gate(1) * c + gate(0) * tenon::tanh(xs[2] + ms[2]);
-  return gate(3) * tenon::tanh(c);
+  const size_t g = onnx ? 3 : 2;
+  c = gate(onnx ? 2 : 1) * c + gate(0) * tenon::tanh(xs[g] + ms[g]);
+  return gate(onnx ? 1 : 3) * tenon::tanh(c);
 }
 
 /// output, hy and cy from differentiable operators, step by step.
@@ -74,7 +76,7 @@ using ops::Cell;
     const Tensor xs = x.narrow(0, step.first, step.rows), hs = h.narrow(0, 0, step.rows);
     const Tensor m = tenon::linear(hs, weight, bias);
     Tensor cells = lstm ? c.narrow(0, 0, step.rows) : c;
-    Tensor next = shape.gates > 1            ? gated_step(shape.cell, xs, m, hs, cells)
+    Tensor next = shape.gates > 1            ? gated_step(shape, xs, m, hs, cells)
                   : shape.cell == Cell::Relu ? tenon::relu(xs + m)
                                              : tenon::tanh(xs + m);
     if (projection.defined()) next = tenon::linear(next, projection);

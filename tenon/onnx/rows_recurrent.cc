@@ -105,27 +105,16 @@ Tensor clipped(const Layer& a, const Tensor& x) {
   return a.clip > 0 ? clamp(x, Scalar(-a.clip), Scalar(a.clip)) : x;
 }
 
-/// The blocks of `t` along its first dimension in another order.
-Tensor in_order(const Tensor& t, std::initializer_list<size_t> order) {
-  if (!t.defined()) return t;
-  const std::vector<Tensor> blocks = chunk(t, static_cast<int64_t>(order.size()), 0);
-  std::vector<Tensor> out;
-  for (const size_t i : order) out.push_back(blocks[i]);
-  return cat(out, 0);
-}
-
-States run_at_once(const Layer& a, Direction d) {
-  const bool lstm = a.cell == Cell::Lstm, gru = a.cell == Cell::Gru;
-  if (lstm || gru)  // The operator has PyTorch's order of gates.
-    for (Tensor* t : {&d.w, &d.r, &d.wb, &d.rb})
-      *t = lstm ? in_order(*t, {0, 2, 3, 1}) : in_order(*t, {1, 0, 2});
+States run_at_once(const Layer& a, const Direction& d) {
+  const bool gru = a.cell == Cell::Gru;
+  // The standard orders gates otherwise than PyTorch does.
+  const int64_t cell = static_cast<int64_t>(a.cell) + (a.gates() > 1 ? 2 : 0);
   const Tensor products = linear(a.x, d.w, gru ? d.wb : Tensor());
   const Tensor bias = gru || !d.wb.defined() ? d.rb : d.wb + d.rb;
   bool keep = false;
   for (const Tensor* t : std::initializer_list<const Tensor*>{&products, &d.h, &d.c, &d.r, &bias})
     keep = keep || (thread_state.grad_enabled && t->defined() && t->requires_grad());
-  auto [all, h, c, kept] =
-      _recurrence(products, d.h, d.c, d.r, bias, {}, {}, static_cast<int64_t>(a.cell), d.reverse, keep);
+  auto [all, h, c, kept] = _recurrence(products, d.h, d.c, d.r, bias, {}, {}, cell, d.reverse, keep);
   return {all, h, c};
 }
 

@@ -279,7 +279,7 @@ def recurrence(input=tenon.zeros(5, 2, 12), hx=STATE[0], cx=None, weight=tenon.z
         (lambda: nn.GRUCell(3, 4)(X[0], STATE), RuntimeError, r"GRUCell: expected `hx` \[2, 4\] for `input` \[2, 3\], got"),
         (lambda: nn.LSTMCell(3, 4)(X[0, 0, :2]), RuntimeError, "LSTMCell: expected `input` of input_size=3 features, got"),
         (lambda: nn.RNNCell(3, 4, nonlinearity="x")(X[0]), ValueError, "RNNCell: Unknown nonlinearity 'x'"),
-        (lambda: tenon._recurrence(X, X[0], None, X[0], None, None, None, 4, False, True), ValueError, "`cell` must be 0 .* got 4"),
+        (lambda: tenon._recurrence(X, X[0], None, X[0], None, None, None, 6, False, True), ValueError, "`cell` must be 0 .* got 6"),
         (lambda: recurrence(X[0]), RuntimeError, r"_recurrence: expected `input` \[steps, batch, \*\], or packed .* got \[2, 3\]"),
         (lambda: recurrence(X), RuntimeError, r"_recurrence: expected `input` float32 \[5, 2, 12\], got float32 \[5, 2, 3\]"),
         (lambda: recurrence(hx=X), RuntimeError, r"_recurrence: expected `hx` \[batch, size\], got \[5, 2, 3\]"),

@@ -91,7 +91,9 @@ class Recurrence {
     if (rows > 0) std::memcpy(to.data, from.data, static_cast<size_t>(rows * from.row));
   }
 
-  const HostProgram& program(CellPart part) const { return cell_program(shape_.cell, part, type_); }
+  const HostProgram& program(CellPart part) const {
+    return cell_program(shape_.cell, shape_.onnx_order, part, type_);
+  }
 
   /// Calls f(first, last) for ranges of sequences, on several threads where that pays.
   template <class F>

@@ -22,16 +22,18 @@ struct CellText {
 
 constexpr std::string_view kRnnInputs = "x m b";
 constexpr std::string_view kLstmInputs = "xi xf xg xo mi mf mg mo bi bf bg bo c";
+constexpr std::string_view kOnnxLstmInputs = "xi xo xf xg mi mo mf mg bi bo bf bg c";
 constexpr std::string_view kLstmStep =
     "let i = sigmoid(xi + (mi + bi)); let f = sigmoid(xf + (mf + bf)); let g = tanh(xg + (mg + bg)); "
     "let o = sigmoid(xo + (mo + bo)); "
     "let d = f * c + i * g;";
 constexpr std::string_view kGruInputs = "xr xz xn mr mz mn br bz bn h";
+constexpr std::string_view kOnnxGruInputs = "xz xr xn mz mr mn bz br bn h";
 constexpr std::string_view kGruStep =
     "let r = sigmoid(xr + (mr + br)); let z = sigmoid(xz + (mz + bz)); let m = mn + bn; "
     "let n = tanh(xn + r * m);";
 
-CellText text_of(ops::Cell cell, CellPart part) {
+CellText text_of(ops::Cell cell, bool onnx, CellPart part) {
   if (part == CellPart::Sum) return {"go gh", "", "go + gh"};
   if (part == CellPart::Unscaled) return {"o c", "", "o * tanh(c)"};
   const bool gradient = part == CellPart::Gradient, kept = part == CellPart::KeptStep;
@@ -45,18 +47,23 @@ CellText text_of(ops::Cell cell, CellPart part) {
     case ops::Cell::Lstm:
       if (gradient) {
         return {"i f g o d c go gh gc", "let t = tanh(d); let s = go + gh; let e = gc + s * o * (1 - t * t);",
-                "e * g * (i * (1 - i)), e * c * (f * (1 - f)), e * i * (1 - g * g), s * t * (o * (1 - o)), e "
-                "* f"};
+                onnx
+                    ? "e * g * (i * (1 - i)), s * t * (o * (1 - o)), e * c * (f * (1 - f)), e * i * (1 - g * "
+                      "g), e * f"
+                    : "e * g * (i * (1 - i)), e * c * (f * (1 - f)), e * i * (1 - g * g), s * t * (o * (1 - "
+                      "o)), e * f"};
       }
-      return {kLstmInputs, kLstmStep, kept ? "o * tanh(d), d, i, f, g, o, d" : "o * tanh(d), d"};
+      return {onnx ? kOnnxLstmInputs : kLstmInputs, kLstmStep,
+              kept ? "o * tanh(d), d, i, f, g, o, d" : "o * tanh(d), d"};
     case ops::Cell::Gru:
       if (gradient) {
         return {"r z n m h go gh",
                 "let s = go + gh; let e = s * (1 - z) * (1 - n * n); let a = e * m * (r * (1 - r)); "
                 "let b = s * (h - n) * (z * (1 - z));",
-                "a, b, e, a, b, e * r, s * z"};
+                onnx ? "b, a, e, b, a, e * r, s * z" : "a, b, e, a, b, e * r, s * z"};
       }
-      return {kGruInputs, kGruStep, kept ? "n + z * (h - n), r, z, n, m" : "n + z * (h - n)"};
+      return {onnx ? kOnnxGruInputs : kGruInputs, kGruStep,
+              kept ? "n + z * (h - n), r, z, n, m" : "n + z * (h - n)"};
   }
   return {};
 }
@@ -90,16 +97,16 @@ std::unique_ptr<const HostProgram> compile(const CellText& text, DType compute) 
 
 }  // namespace
 
-const HostProgram& cell_program(ops::Cell cell, CellPart part, DType compute) {
+const HostProgram& cell_program(ops::Cell cell, bool onnx_order, CellPart part, DType compute) {
   struct Place {
     std::once_flag made;
     std::unique_ptr<const HostProgram> program;
   };
-  static std::array<Place, 4 * 5 * 2> places;
-  const size_t at =
-      (static_cast<size_t>(cell) * 5 + static_cast<size_t>(part)) * 2 + (compute == DType::Float64);
+  static std::array<Place, 2 * 4 * 5 * 2> places;
+  const size_t order = static_cast<size_t>(cell) + (onnx_order ? 4 : 0);
+  const size_t at = (order * 5 + static_cast<size_t>(part)) * 2 + (compute == DType::Float64);
   Place& place = places[at];
-  std::call_once(place.made, [&] { place.program = compile(text_of(cell, part), compute); });
+  std::call_once(place.made, [&] { place.program = compile(text_of(cell, onnx_order, part), compute); });
   return *place.program;
 }
 

@@ -19,8 +19,9 @@ enum class CellPart : uint8_t {
   Unscaled,  ///< LSTM's state before its projection, from what is kept: o and c.
 };
 
-/// The program of a cell's part in float32 or float64. Its slots are what the expression's text lists.
-const HostProgram& cell_program(ops::Cell cell, CellPart part, DType compute);
+/// The program of a cell's part in float32 or float64, whose gates are in PyTorch's order or in ONNX's. Its
+/// slots are what the expression's text lists.
+const HostProgram& cell_program(ops::Cell cell, bool onnx_order, CellPart part, DType compute);
 
 /// Row r of an operand is at data + r * row. All numbers count bytes.
 struct RowSpan {

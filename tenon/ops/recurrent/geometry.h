@@ -14,11 +14,12 @@ enum class Cell : uint8_t { Relu, Tanh, Lstm, Gru };
 
 struct RecurrenceShape {
   Cell cell = Cell::Tanh;
-  int64_t gates = 1;       ///< Blocks of `hidden` rows of a weight.
-  int64_t kept_gates = 0;  ///< Blocks of `hidden` that gradients need of each row.
-  int64_t hidden = 0;      ///< Elements of a gate, and of a cell state.
-  int64_t size = 0;        ///< Of a state: `hidden`, but with a projection.
-  int64_t batch = 0;       ///< Sequences.
+  bool onnx_order = false;  ///< Gates are i, o, f, g of LSTM, z, r, n of GRU.
+  int64_t gates = 1;        ///< Blocks of `hidden` rows of a weight.
+  int64_t kept_gates = 0;   ///< Blocks of `hidden` that gradients need of each row.
+  int64_t hidden = 0;       ///< Elements of a gate, and of a cell state.
+  int64_t size = 0;         ///< Of a state: `hidden`, but with a projection.
+  int64_t batch = 0;        ///< Sequences.
   int64_t steps = 0;
   int64_t rows = 0;  ///< Pairs of a step and a sequence.
 };

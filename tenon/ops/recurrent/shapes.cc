@@ -31,10 +31,13 @@ Dims with_last(HeaderRef t, int64_t last) {
 RecurrenceShape recurrence_shape(HeaderRef input, HeaderRef hx, HeaderRef cx, HeaderRef weight,
                                  HeaderRef bias, HeaderRef projection, HeaderRef batch_sizes, int64_t cell) {
   TENON_CHECK(
-      cell >= 0 && cell <= 3, Value,
-      fmt::format("_recurrence: `cell` must be 0 (relu), 1 (tanh), 2 (LSTM) or 3 (GRU), got {}", cell));
+      cell >= 0 && cell <= 5, Value,
+      fmt::format("_recurrence: `cell` must be 0 (relu), 1 (tanh), 2 or 4 (LSTM), 3 or 5 (GRU), got {}",
+                  cell));
   constexpr uint8_t kGates[] = {1, 1, 4, 3}, kKeptGates[] = {0, 0, 5, 4};
   RecurrenceShape s;
+  s.onnx_order = cell > 3;
+  if (s.onnx_order) cell -= 2;
   s.cell = static_cast<Cell>(cell);
   s.gates = kGates[cell], s.kept_gates = kKeptGates[cell];
   const DType type = input.dtype();

@@ -8,8 +8,10 @@ from ..dtypes import BY_NAME
 from ..rows import Row
 from ..samples import Spec, sample
 
-RELU, TANH, LSTM, GRU = range(4)
-_GATES = (1, 1, 4, 3)
+RELU, TANH, LSTM, GRU, ONNX_LSTM, ONNX_GRU = range(6)
+_GATES = (1, 1, 4, 3, 4, 3)
+#: Where PyTorch's gates are among ONNX's.
+_ORDER = {ONNX_LSTM: (0, 2, 3, 1), ONNX_GRU: (1, 0, 2)}
 _ABSENT = {"zero_dim": "a state is a vector", "promotion": "operands must have one dtype",
            "channels_last": "no operand has 4 dimensions", "expanded": "", "overlapping": ""}  # fmt: skip
 del _ABSENT["expanded"], _ABSENT["overlapping"]
@@ -22,9 +24,19 @@ def _sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def _kind(cell):
+    return cell - 2 if cell in _ORDER else cell
+
+
+def _gates(values, order):
+    """The blocks of the last dimension in another order."""
+    return values if order is None else np.concatenate([np.split(values, len(order), -1)[i] for i in order], -1)
+
+
 def _step(cell, x, h, c, weight, bias, projection):
     """The new state and cell state, and the gates; x has the products with the input."""
     m = h @ weight.T if bias is None else h @ weight.T + bias
+    x, m, cell = _gates(x, _ORDER.get(cell)), _gates(m, _ORDER.get(cell)), _kind(cell)
     if cell == LSTM:
         i, f, g, o = np.split(x + m, 4, -1)
         i, f, g, o = _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
@@ -64,7 +76,7 @@ def _run(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse):
 
 def _forward(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse, keep):
     output, h, c, steps = _run(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse)
-    gates = {LSTM: 5, GRU: 4}.get(cell, 0)
+    gates = {LSTM: 5, GRU: 4}.get(_kind(cell), 0)
     kept = np.zeros(0)
     if keep and gates:
         kept = np.zeros((len(output), gates * (weight.shape[0] // _GATES[cell])))
@@ -75,7 +87,7 @@ def _forward(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse
 
 def _kept_steps(hx, cx, batch_sizes, output, kept, cell, reverse):
     """(rows, states before, cell states before, states after, gates) of each step."""
-    h, c = hx.copy(), None if cx is None else cx.copy()
+    h, c, cell = hx.copy(), None if cx is None else cx.copy(), _kind(cell)
     states, found = output.reshape(math.prod(output.shape[:-1]), hx.shape[-1]), []
     for first, rows in _steps(output, batch_sizes, reverse):
         at = slice(first, first + rows)
@@ -92,9 +104,11 @@ def _backward(grad_output, grad_hy, grad_cy, hx, cx, weight, bias, projection, b
     dx, dh, dc, dw = np.zeros((len(go), len(weight))), grad_hy.copy(), grad_cy.copy(), np.zeros_like(weight)
     by_bias = np.zeros(0 if bias is None else bias.shape)
     by_projection = np.zeros(0 if projection is None else projection.shape)
+    order = np.argsort(_ORDER[cell]) if cell in _ORDER else None
+    kind = _kind(cell)
     for at, h, c, new, gates in _kept_steps(hx, cx, batch_sizes, output, kept, cell, reverse)[::-1]:
         grad, rows, direct = go[at] + dh[: len(h)], len(h), 0
-        if cell == LSTM:
+        if kind == LSTM:
             i, f, g, o, cells = gates
             if projection is not None:
                 by_projection += grad.T @ (o * np.tanh(cells))
@@ -102,13 +116,13 @@ def _backward(grad_output, grad_hy, grad_cy, hx, cx, weight, bias, projection, b
             e = dc[:rows] + grad * o * (1 - np.tanh(cells) ** 2)
             by = np.concatenate([e * g * i * (1 - i), e * c * f * (1 - f), e * i * (1 - g * g), grad * np.tanh(cells) * o * (1 - o)], -1)
             dc[:rows] = e * f
-            dx[at] = by
-        elif cell == GRU:
+            dx[at] = by = _gates(by, order)
+        elif kind == GRU:
             r, z, n, m = gates
             e = grad * (1 - z) * (1 - n * n)
             by_r, by_z = e * m * r * (1 - r), grad * (h - n) * z * (1 - z)
-            dx[at] = np.concatenate([by_r, by_z, e], -1)
-            by, direct = np.concatenate([by_r, by_z, e * r], -1), grad * z
+            dx[at] = _gates(np.concatenate([by_r, by_z, e], -1), order)
+            by, direct = _gates(np.concatenate([by_r, by_z, e * r], -1), order), grad * z
         else:
             by = dx[at] = np.where(new <= 0, 0, grad) if cell == RELU else grad * (1 - new * new)
         dw += by.T @ h
@@ -133,13 +147,13 @@ def _samples(m):
         gates = _GATES[cell] * hidden
         yield m.tensor((*rows, gates), domain=domain)
         yield m.tensor((batch, size), domain=domain)
-        yield m.tensor((batch, hidden), domain=domain) if cell == LSTM else None
+        yield m.tensor((batch, hidden), domain=domain) if _kind(cell) == LSTM else None
         yield m.tensor((gates, size), domain=domain)
         yield m.tensor((gates,), domain=domain) if size == hidden else None
         yield m.tensor((size, hidden), domain=domain) if size != hidden else None
 
-    for cell in range(4):
-        for size in (hidden, 3 if hidden == 4 else 1) if cell == LSTM else (hidden,):
+    for cell in range(6):
+        for size in (hidden, 3 if hidden == 4 else 1) if _kind(cell) == LSTM else (hidden,):
             yield sample(*tensors((3, batch), batch, cell, size), None, cell, bool(m.rng.integers(2)), True)
         if batch:
             yield sample(*tensors((6,), 3, cell, hidden), steps_of([3, 2, 1]), cell, bool(m.rng.integers(2)), True)

@@ -28,6 +28,8 @@ class NodeCall {
   size_t num_inputs() const noexcept { return node_.inputs.size(); }
   /// Whether input i is there.
   bool has(size_t i) const noexcept;
+  /// Whether input i is a weight or a constant of the file.
+  bool is_constant(size_t i) const noexcept { return i < node_.inputs.size() && node_.inputs[i] < 0; }
   /// Throws Error{Value} if it is absent or a sequence.
   const Tensor& tensor(size_t i) const;
   /// Undefined if it is absent.

@@ -46,8 +46,11 @@ void mod(N& n) {
   n.set(n.flag("fmod", false) ? fmod(n.tensor(0), n.tensor(1)) : remainder(n.tensor(0), n.tensor(1)));
 }
 void power(N& n) {
-  const Tensor& x = n.tensor(0);
-  n.set(pow(x, n.tensor(1)).to(x.dtype()));
+  const Tensor &x = n.tensor(0), &exponent = n.tensor(1);
+  // A constant, which is often 2 or 0.5.
+  const bool is_number = n.is_constant(1) && !exponent.requires_grad() && exponent.numel() == 1 &&
+                         exponent.sizes().size() <= x.sizes().size() && is_floating_point(x.dtype());
+  n.set(is_number ? pow(x, Scalar(n.number(1))) : pow(x, exponent).to(x.dtype()));
 }
 void mean_of_all(N& n) {
   Tensor out = n.tensor(0);

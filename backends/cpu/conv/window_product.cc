@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/conv/ordered_weights.h"
+#include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/gemm/gemm_scratch.h"
 #include "tenon/core/parallel.h"
 
@@ -47,6 +48,98 @@ bool is_turned(const WindowProduct<T>& w) {
   return std::is_floating_point_v<T> && w.windows.channels > 0 && !is_depthwise(w) &&
          w.windows.axes[2].outputs >= kFewest && round_up(w.rows, kVector) * 8 <= w.rows * 9 &&
          (w.windows.taps() > 1 || !OrderedWeights<T>(w.weights, w.windows, 0).in_place());
+}
+
+/// Whether the windows are a matrix of a few rows, once each is written down: the product of few rows reads
+/// the weights once, as they lie. A tile would be mostly empty.
+template <class T>
+bool is_of_few_columns(const WindowProduct<T>& w) {
+  constexpr int64_t kMostColumns = 4, kMostElements = int64_t{1} << 15;
+  const int64_t columns = w.windows.columns();
+  return std::is_floating_point_v<T> && columns > 0 && columns <= kMostColumns && w.windows.channels > 0 &&
+         w.windows.same_type && !is_depthwise(w) && columns * w.windows.rows() <= kMostElements &&
+         w.out_same_type && w.out_row % w.out_item == 0 && w.out_positions.axes[2] % w.out_item == 0 &&
+         even_columns(w.windows, w.out_positions) >= columns && w.alpha == T(1) && w.beta == T(0) &&
+         OrderedWeights<T>(w.weights, w.windows, 0).in_place();
+}
+
+/// Inputs along the last axis, that a window reads: taps from `tap` on.
+struct TapsInside {
+  int64_t tap, count;
+  int64_t from, step;  ///< Bytes, within a channel.
+};
+/// What a column reads of a channel, without the zeros around it.
+std::vector<TapsInside> taps_inside(const Windows& w, int64_t column) {
+  std::vector<TapsInside> out;
+  const Positions at(w, column);
+  const auto input = [&](size_t axis, int64_t tap) {
+    return at[axis] * w.axes[axis].step + w.axes[axis].taps.shift(tap);
+  };
+  const auto is_inside = [&](size_t axis, int64_t tap) {
+    return 0 <= input(axis, tap) && input(axis, tap) < w.axes[axis].inputs;
+  };
+  const int64_t width = w.axes[2].taps.count;
+  int64_t first = 0, last = width;
+  while (first < last && !is_inside(2, first)) ++first;
+  while (last > first && !is_inside(2, last - 1)) --last;
+  if (first == last) return out;
+  for (int64_t d = 0; d < w.axes[0].taps.count; ++d) {
+    for (int64_t h = 0; h < w.axes[1].taps.count; ++h) {
+      if (!is_inside(0, d) || !is_inside(1, h)) continue;
+      out.push_back({(d * w.axes[1].taps.count + h) * width + first, last - first,
+                     at.batch() * w.batch_stride + input(0, d) * w.axes[0].stride +
+                         input(1, h) * w.axes[1].stride + input(2, first) * w.axes[2].stride,
+                     w.axes[2].taps.step * w.axes[2].stride});
+    }
+  }
+  return out;
+}
+
+template <class T>
+void copy_strided(T* to, int64_t to_step, const char* from, int64_t from_bytes, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i * to_step] = *reinterpret_cast<const T*>(from + i * from_bytes);
+}
+
+template <class T>
+void few_columns(const WindowProduct<T>& w) {
+  const int64_t k = w.windows.rows(), columns = w.windows.columns(), taps = w.windows.taps();
+  const auto size = static_cast<size_t>(columns * k);
+  T* const rows = static_cast<T*>(gemm_scratch(GemmScratch::Weights, size * sizeof(T)));
+  T* const sums =
+      static_cast<T*>(gemm_scratch(GemmScratch::FloatC, static_cast<size_t>(columns * w.rows) * sizeof(T)));
+  for (int64_t group = 0; group < w.groups; ++group) {
+    std::fill_n(rows, size, T(0));
+    for (int64_t j = 0; j < columns; ++j) {
+      const char* channel = w.windows.data + group * w.windows_group;
+      for (const TapsInside& run : taps_inside(w.windows, j)) {
+        for (int64_t i = 0; i < run.count; ++i)
+          copy_strided(rows + j * k + run.tap + i, taps, channel + run.from + i * run.step,
+                       w.windows.channel_stride, w.windows.channels);
+      }
+    }
+    const OrderedWeights<T> weights(w.weights, w.windows, group * w.weights_group);
+    gemm(GemmArgs<T>{.m = columns,
+                     .n = w.rows,
+                     .k = k,
+                     .a = rows,
+                     .a_row = k,
+                     .a_col = 1,
+                     .b = weights.at(0, 0),
+                     .b_row = 1,
+                     .b_col = weights.row_stride(),
+                     .c = sums,
+                     .c_row = w.rows,
+                     .c_col = 1});
+    T* out = reinterpret_cast<T*>(w.out + group * w.out_group);
+    const int64_t row = w.out_row / w.out_item, step = w.out_positions.axes[2] / w.out_item;
+    const T* const bias = w.bias ? w.bias + group * w.rows : nullptr;
+    for (int64_t i = 0; i < w.rows; ++i, out += row) {
+      for (int64_t j = 0; j < columns; ++j) {
+        const T sum = sums[j * w.rows + i];
+        out[j * step] = bias ? sum + bias[i] : sum;
+      }
+    }
+  }
 }
 
 /// Parts of some columns and groups each.
@@ -105,7 +198,7 @@ size_t order_weights(std::span<WindowProduct<T>> products) {
   constexpr int64_t kMost = (int64_t{3} << 20) / static_cast<int64_t>(sizeof(T));
   const auto elements = [](const WindowProduct<T>& w) {
     const bool needed = w.windows.channels > 0 && !is_depthwise(w) && !is_turned(w) &&
-                        !OrderedWeights<T>(w.weights, w.windows, 0).in_place();
+                        !is_of_few_columns(w) && !OrderedWeights<T>(w.weights, w.windows, 0).in_place();
     return needed ? w.groups * w.rows * w.windows.rows() : 0;
   };
   int64_t total = 0;
@@ -139,7 +232,9 @@ size_t window_products(std::span<WindowProduct<T>> products) {
       in_parallel_region() ? 1 : std::clamp<int64_t>(work / kParallelWork, 1, num_threads());
   std::vector<Task> tasks;
   for (size_t i = 0; i < products.size(); ++i) {
-    if (is_depthwise(products[i]))
+    if (is_of_few_columns(products[i]))
+      few_columns(products[i]);
+    else if (is_depthwise(products[i]))
       cut_depthwise(i, products[i], threads, tasks);
     else
       cut(i, products[i], threads, tasks);

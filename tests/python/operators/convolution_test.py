@@ -5,6 +5,7 @@ import subprocess
 import sys
 from itertools import product
 
+import numpy as np
 import pytest
 
 import tenon
@@ -351,3 +352,28 @@ def test_no_batch_and_no_channels():
 def test_dtypes_without_arithmetic_are_refused(call, dtype):
     with pytest.raises(NotImplementedError, match="not implemented for float8"):
         call(tenon.zeros(16, dtype=tenon.uint8).view(dtype).reshape(1, 1, 4, 4))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_few_results_have_the_bits_that_they_have_among_many(seed):
+    """A few places of a convolution are computed in another way than many, and cut out of many they are the same."""
+    rng = np.random.default_rng(seed)
+    dims, groups, step, hole = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.integers(1, 3)), int(rng.integers(1, 3))
+    taps = [int(n) for n in rng.integers(1, 4, dims)]
+    channels, rows = groups * int(rng.integers(1, 70)), groups * int(rng.integers(1, 40))
+    dtype = tenon.float64 if seed % 5 == 0 else tenon.float32
+    few = [1] * (dims - 1) + [int(rng.integers(1, 5))]
+    sizes = [(n - 1) * step + (k - 1) * hole + 1 for n, k in zip(few, taps)]
+    many = tenon.randn(1, channels, *[n + 40 * step for n in sizes], dtype=dtype)
+    weight = tenon.randn(rows, channels // groups, *taps, dtype=dtype)
+    bias = tenon.randn(rows, dtype=dtype) if seed % 2 else None
+    conv = [F.conv1d, F.conv2d, F.conv3d][dims - 1]
+    cut = tuple(slice(0, n) for n in sizes)
+    x = many[(slice(None), slice(None), *cut)]
+    got = conv(x.contiguous() if seed % 3 else x, weight, bias, step, 0, hole, groups)
+    wanted = conv(many, weight, bias, step, 0, hole, groups)[(slice(None), slice(None), *[slice(0, n) for n in few])]
+    assert tenon.equal(got, wanted)
+    # The same with zeros around it.
+    padded = conv(x, weight, bias, step, [(k - 1) * hole for k in taps], hole, groups)
+    around = [p for k in reversed(taps) for p in ((k - 1) * hole, (k - 1) * hole)]
+    assert tenon.equal(padded, conv(F.pad(x, around), weight, bias, step, 0, hole, groups))

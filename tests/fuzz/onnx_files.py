@@ -224,7 +224,7 @@ def one(kind, number, path, data, counts, problems, runs):
         return wrong(error)
     counts["loaded"] += 1
     for weight, value in model.state_dict().items():
-        stored = value.numpy().tobytes()
+        stored = value.detach().contiguous().flatten().view(tenon.uint8).numpy().tobytes() if value.numel() else b""
         is_sparse = stored.count(0) > len(stored) // 4 * 3
         if len(stored) > 1000 and not is_sparse and stored not in data and stored not in EXTERNAL:
             problems.append(f"{kind} {number}: weight '{weight}' is not in the file")

@@ -6,6 +6,8 @@ Parameter, a Buffer or a Module to an attribute registers it.
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
+
 from .. import _C
 from ..arguments import check_module as _check_module, describe
 from .module_hooks import ModuleHooks
@@ -35,6 +37,33 @@ def _convert(part: Any, convert: Callable[[Tensor], Tensor]) -> None:
 
 def _parts(module: Module, kind: Any) -> dict[str, Any]:
     return {name: part for name, part in module.__dict__.items() if isinstance(part, kind)}
+
+
+class _Parts(dict):  # type: ignore[type-arg]
+    """The parameters, buffers or modules of a module by name. Programs of PyTorch's put parts there and take them away, which changes
+    the module."""
+
+    __slots__ = ("_kind", "_module")
+
+    def __init__(self, module: Module, kind: Any) -> None:
+        super().__init__(_parts(module, kind))
+        self._module, self._kind = module, kind
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if self._kind is Buffer and isinstance(value, _C.Tensor) and not isinstance(value, Buffer):
+            value = Buffer(value)
+        setattr(self._module, name, value)
+        super().__setitem__(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        delattr(self._module, name)
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+    clear, pop, popitem = MutableMapping.clear, MutableMapping.pop, MutableMapping.popitem  # type: ignore[assignment]
+    setdefault, update = MutableMapping.setdefault, MutableMapping.update  # type: ignore[assignment]
 
 
 def _named(module: Module, kind: Any, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
@@ -93,15 +122,15 @@ class Module(ModuleHooks, ModuleState):
 
     @property
     def _parameters(self) -> dict[str, Parameter]:
-        return _parts(self, Parameter)
+        return _Parts(self, Parameter)
 
     @property
     def _buffers(self) -> dict[str, Buffer]:
-        return _parts(self, Buffer)
+        return _Parts(self, Buffer)
 
     @property
     def _modules(self) -> dict[str, Module]:
-        return _parts(self, Module)
+        return _Parts(self, Module)
 
     def _check_name(self, name: str, kind: Any) -> None:
         if not isinstance(name, str):
@@ -146,7 +175,7 @@ class Module(ModuleHooks, ModuleState):
         if remove_duplicate:
             memo.add(self)
         yield prefix, self
-        for name, module in self._modules.items():
+        for name, module in _parts(self, Module).items():
             yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
@@ -157,7 +186,7 @@ class Module(ModuleHooks, ModuleState):
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules directly inside, each once, with their names."""
         seen = set()
-        for name, module in self._modules.items():
+        for name, module in _parts(self, Module).items():
             if module not in seen:
                 seen.add(module)
                 yield name, module
@@ -322,7 +351,7 @@ class Module(ModuleHooks, ModuleState):
         return ""
 
     def __repr__(self) -> str:
-        children = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._modules.items()]
+        children = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in _parts(self, Module).items()]
         extra = self.extra_repr()
         if not children and "\n" not in extra:
             return f"{self._get_name()}({extra})"

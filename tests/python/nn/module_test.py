@@ -383,3 +383,26 @@ def test_hooks_of_recurrent_modules():
         result = module(x)
         first = lambda r: (r[0] if isinstance(r, tuple) else r).tolist()
         assert first(result) == first(plain) and seen[0] == (x,) and seen[1] is result
+
+
+def test_the_dicts_of_parts_change_the_module():
+    """As programs of PyTorch's replace layers and remove parameters."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    model._modules["1"] = nn.Identity()
+    model._modules["2"] = nn.Linear(2, 2)
+    assert isinstance(model[1], nn.Identity) and len(model) == 3 and list(model.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    del model._modules["2"]
+    assert isinstance(model._modules.pop("1"), nn.Identity) and len(model) == 1 and list(model._modules) == ["0"]
+    linear = model[0]
+    del linear._parameters["weight"]
+    linear.weight = tenon.ones(2, 2)
+    linear._buffers["x"] = tenon.ones(1)
+    linear._parameters.update(w=nn.Parameter(tenon.ones(1)))
+    assert list(linear.state_dict()) == ["bias", "w", "x"] and linear._buffers.setdefault("x", None) is linear.x
+    assert type(copy.copy(linear._parameters)) is dict and copy.deepcopy(linear._parameters).keys() == {"bias", "w"}
+    linear._parameters.clear()
+    assert list(linear.parameters()) == [] and not hasattr(linear, "w") and linear._parameters == {}
+    with pytest.raises(KeyError, match="'w'"):
+        del linear._parameters["w"]
+    with pytest.raises(TypeError, match=r"^Sequential takes Modules, got 3 \(int\) at '0'"):
+        model._modules["0"] = 3

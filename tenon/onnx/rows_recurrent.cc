@@ -143,7 +143,8 @@ std::pair<Tensor, Tensor> next_states(const Layer& a, const Direction& d, const 
   };
   const Tensor in = gate(0, c), forget = a.input_forget ? Scalar(1) - in : gate(2, c);
   const Tensor cells = forget * c + in * f(1, gates[3]);
-  return {gate(1, cells) * f(2, cells), cells};
+  // What an LSTM's last activation takes is not clipped, as in other runtimes.
+  return {gate(1, cells) * d.activations[2].compute(cells), cells};
 }
 
 States run_by_steps(const Layer& a, const Direction& d) {

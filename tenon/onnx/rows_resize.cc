@@ -32,19 +32,28 @@ struct ResizedAxis {
   double start = 0, end = 1;  ///< The part of the input that "tf_crop_and_resize" takes.
 };
 
-/// Where output `o` is among the inputs.
-double place_of(const Method& m, const ResizedAxis& a, int64_t o) {
-  const auto at = static_cast<double>(o), size = static_cast<double>(a.inputs);
-  const double length = a.scale * size, half_pixel = (at + 0.5) / a.scale - 0.5;
+/// Where output `o` is among the inputs, computed in T.
+template <class T>
+double place_in(const Method& m, const ResizedAxis& a, int64_t o) {
+  const T at = static_cast<T>(o), last = static_cast<T>(a.inputs - 1),
+          last_output = static_cast<T>(a.outputs - 1);
+  const T half = 0.5, scale = static_cast<T>(a.scale), half_pixel = (at + half) / scale - half;
+  const auto start = static_cast<T>(a.start), end = static_cast<T>(a.end);
   if (m.coordinates == "half_pixel") return half_pixel;
-  if (m.coordinates == "asymmetric") return at / a.scale;
-  if (m.coordinates == "align_corners") return length == 1 ? 0 : at * (size - 1) / (length - 1);
-  if (m.coordinates == "pytorch_half_pixel") return length == 1 ? -0.5 : half_pixel;
-  if (m.coordinates == "half_pixel_symmetric")
-    return size / 2 * (1 - static_cast<double>(a.outputs) / length) + half_pixel;
-  if (m.coordinates == "tf_half_pixel_for_nn") return half_pixel + 0.5;
-  const double part = (a.end - a.start) * (size - 1);
-  return a.start * (size - 1) + (a.outputs == 1 ? part / 2 : at * part / static_cast<double>(a.outputs - 1));
+  if (m.coordinates == "asymmetric") return at / scale;
+  if (m.coordinates == "pytorch_half_pixel") return a.outputs > 1 ? half_pixel : 0;
+  if (m.coordinates == "align_corners") return a.outputs > 1 ? at * last / last_output : 0;
+  if (m.coordinates == "half_pixel_symmetric") {
+    const T size = static_cast<T>(a.inputs);
+    return size / 2 * (1 - static_cast<T>(a.outputs) / (scale * size)) + half_pixel;
+  }
+  if (m.coordinates == "tf_half_pixel_for_nn") return (at + half) / scale;
+  return a.outputs > 1 ? start * last + at * (end - start) * last / last_output : half * (start + end) * last;
+}
+/// Which element is nearest, and which place is outside, is decided in float32, as other runtimes do.
+double place_of(const Method& m, const ResizedAxis& a, int64_t o) {
+  return m.mode == "nearest" || m.coordinates == "tf_crop_and_resize" ? place_in<float>(m, a, o)
+                                                                      : place_in<double>(m, a, o);
 }
 
 /// The input that is nearest to a place.
@@ -95,7 +104,8 @@ Tensor interpolated(const Tensor& x, size_t axis, const Method& m, const Resized
   shape[axis] = a.outputs;
   Tensor out;
   for (size_t t = 0; t < taps; ++t) {
-    if (std::ranges::all_of(weights[t], [](double weight) { return weight == 0; })) continue;
+    const bool is_last = t + 1 == taps && !out.defined();
+    if (!is_last && std::ranges::all_of(weights[t], [](double weight) { return weight == 0; })) continue;
     const Tensor part = index_select(x, static_cast<int64_t>(axis), tensor(places[t], like(x, kInt64))) *
                         tensor(weights[t], like(x, x.dtype())).reshape(shape);
     out = out.defined() ? out + part : part;
@@ -130,13 +140,12 @@ int64_t operator_mode(const Tensor& x, const Method& m, const std::vector<Resize
     const ResizedAxis& a = axes[i];
     if (i < 2 ? a.outputs != a.inputs || a.scale != 1 : a.outputs == 0 || a.inputs == 0) return -1;
     if (i < 2) continue;
-    const double length = a.scale * static_cast<double>(a.inputs);
     if (m.mode == "nearest") {
       // Which inputs it takes depends on roundings but where each is repeated.
       if (a.outputs % a.inputs != 0) return -1;
       for (int64_t o = 0; o < a.outputs; ++o)
         if (nearest_to(m, place_of(m, a, o), a.inputs) != o / (a.outputs / a.inputs)) return -1;
-    } else if (length == 1 || (aligned && length != static_cast<double>(a.outputs))) {
+    } else if (m.coordinates == "pytorch_half_pixel" && a.outputs == 1) {
       return -1;
     }
   }
@@ -187,7 +196,8 @@ std::vector<double> given(N& n, size_t i) { return n.has(i) ? n.numbers(i) : std
 void set_scale(N& n, ResizedAxis& a, double scale) {
   TENON_NODE_CHECK(n, scale > 0 && scale < 0x1p31, Value, fmt::format("a scale of {}", scale));
   a.scale = scale;
-  a.outputs = static_cast<int64_t>(std::floor(static_cast<double>(a.inputs) * (a.end - a.start) * scale));
+  // In float32, as the standard's shape inference; like that, it ignores the part that is cropped.
+  a.outputs = static_cast<int64_t>(std::floor(static_cast<float>(a.inputs) * static_cast<float>(scale)));
 }
 
 std::vector<ResizedAxis> axes_of(const Tensor& x) {

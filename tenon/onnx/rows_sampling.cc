@@ -49,7 +49,8 @@ struct Tap {
 };
 std::vector<Tap> taps_of(Tensor at, int64_t size, const Method& m) {
   if (m.mode == Mode::Nearest) at = round(at);
-  at = brought_inside(at, size, m);
+  // Cubic interpolation has the border's elements outside, not the border's value.
+  if (m.mode != Mode::Cubic || m.outside != Outside::Border) at = brought_inside(at, size, m);
   const Tensor low = m.mode == Mode::Nearest ? at : floor(at), part = at - low, rest = Scalar(1) - part;
   constexpr double kA = -0.75;  // Keys (1981), IEEE Trans. ASSP 29
   const auto near = [](const Tensor& x) { return (x * Scalar(kA + 2) - Scalar(kA + 3)) * x * x + Scalar(1); };

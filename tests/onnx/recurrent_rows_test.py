@@ -33,7 +33,7 @@ def step(op, x, h, c, w, r, wb, rb, p, functions, clip=None, input_forget=0, lin
     i = f(0, i + pi * c)
     g = 1 - i if input_forget else f(0, g + pf * c)
     c = g * c + i * f(1, n)
-    return f(0, o + po * c) * f(2, c), c
+    return f(0, o + po * c) * functions[2](c), c
 
 
 def layer(op, x, w, r, b, lengths, h, c, p, direction, functions, **options):

@@ -182,6 +182,31 @@ def test_maxima_of_regions():
     assert run("RoiAlign", x, rois[:0, 1:], np.zeros(0, np.int64)).shape == (0, 2, 1, 1)
 
 
+def test_corners_are_aligned_by_the_sizes_that_a_scale_gives():
+    x = np.arange(5, dtype=np.float32).reshape(1, 1, 5)
+    scales = np.array([1, 1, 1.5], np.float32)
+    got = run("Resize", x, None, scales, mode="linear", coordinate_transformation_mode="align_corners")
+    np.testing.assert_allclose(got[0, 0], np.linspace(0, 4, 7), rtol=1e-6)
+
+
+def test_a_cropped_part_is_resized_and_outside_of_the_input_is_a_value():
+    x = np.arange(20, dtype=np.float32).reshape(1, 1, 5, 4)
+    part = np.array([0, 0, 0.25, 0, 1, 1, 0.75, 1.5], np.float32)
+    got = run("Resize", x, part, None, np.array([1, 1, 3, 4]), mode="linear", coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=-1.0)
+    np.testing.assert_allclose(got[0, 0], [[4, 5.5, 7, -1], [8, 9.5, 11, -1], [12, 13.5, 15, -1]], rtol=1e-6)
+    assert run("Resize", x, part, np.array([1, 1, 2, 0.2], np.float32), coordinate_transformation_mode="tf_crop_and_resize").shape == (1, 1, 10, 0)
+
+
+def test_cubic_samples_near_a_border_read_its_elements():
+    x = np.arange(4, dtype=np.float64).reshape(1, 1, 1, 4)
+    at = np.array([-1.0, -1.5]).reshape(1, 1, 2, 1)
+    grid = np.concatenate([at, np.zeros_like(at)], -1)
+    left = run("GridSample", x, grid, mode="cubic", padding_mode="border", align_corners=1)
+    t, a = 0.25, -0.75  # of the second place, -0.75: elements 0, 0, 0, 1 with Keys' weights
+    last = ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a
+    np.testing.assert_allclose(left[0, 0, 0], [0, last], atol=1e-12)
+
+
 X = np.ones((1, 2, 4, 4), np.float32)
 
 

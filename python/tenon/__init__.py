@@ -72,6 +72,14 @@ if TYPE_CHECKING:
         set_stream as set_stream,
     )
 
+    from ._names.windows import (
+        bartlett_window as bartlett_window,
+        blackman_window as blackman_window,
+        hamming_window as hamming_window,
+        hann_window as hann_window,
+        kaiser_window as kaiser_window,
+    )
+
     # Of tenon._names.legacy.
     FloatTensor: type[_C.Tensor]
     DoubleTensor: type[_C.Tensor]
@@ -250,6 +258,7 @@ _LATER_FROM = {
     "cached_plan": "_program.cached_plans",
     "inference": "_program.inference",
     "Tag": "tags",
+    **dict.fromkeys((f"{kind}_window" for kind in ("bartlett", "blackman", "hamming", "hann", "kaiser")), "_names.windows"),
     # Types of tensors that older programs name.
     **dict.fromkeys(
         (f"{kind}Tensor" for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")), "_names.legacy"

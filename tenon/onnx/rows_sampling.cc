@@ -189,7 +189,7 @@ void deform_conv(N& n) {
   for (size_t i = 0; i < rank; ++i) taps *= kernel[i], places *= outputs[i];
   TENON_NODE_CHECK(
       n,
-      groups > 0 && parts > 0 && channels % parts == 0 && maps % groups == 0 &&
+      groups > 0 && parts > 0 && taps > 0 && places > 0 && channels % parts == 0 && maps % groups == 0 &&
           channels == weight.sizes()[1] * groups &&
           offset.sizes()[1] == parts * taps * static_cast<int64_t>(rank),
       Shape,

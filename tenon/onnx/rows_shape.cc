@@ -111,7 +111,8 @@ void split_of(N& n) {
     parts = split(x, IntArrayRef(*sizes), axis);
   } else {
     const auto count = n.integer("num_outputs", static_cast<int64_t>(n.num_outputs()));
-    TENON_NODE_CHECK(n, count > 0, Value, "it has no outputs");
+    TENON_NODE_CHECK(n, count > 0 && count == static_cast<int64_t>(n.num_outputs()), Value,
+                     fmt::format("attribute `num_outputs` is {}, of {} outputs", count, n.num_outputs()));
     const int64_t each = (size + count - 1) / count;
     Dims equal;
     for (int64_t i = 0; i < count; ++i) equal.push_back(std::clamp<int64_t>(size - i * each, 0, each));
@@ -229,6 +230,8 @@ void range(N& n) {
   (void)limit;
   (void)delta;
   const double from = n.number(0), to = n.number(1), step = n.number(2);
+  TENON_NODE_CHECK(n, std::abs((to - from) / step) < 1e15, Value,
+                   fmt::format("from {} to {} in steps of {}", from, to, step));
   const auto count = static_cast<int64_t>(std::max(std::ceil((to - from) / step), 0.0));
   n.set(add(mul(arange(count, options), Scalar(step)), Scalar(from)));
 }
@@ -260,7 +263,7 @@ void depth_to_space(N& n) {
   TENON_NODE_CHECK(n, x.sizes().size() == 4, Shape, "its input has not 4 dimensions");
   const int64_t b = n.integer("blocksize", 1), c = x.sizes()[1], h = x.sizes()[2], w = x.sizes()[3],
                 m = x.sizes()[0];
-  TENON_NODE_CHECK(n, b > 0 && c % (b * b) == 0, Shape,
+  TENON_NODE_CHECK(n, 0 < b && b < (1 << 30) && c % (b * b) == 0, Shape,
                    fmt::format("{} channels in blocks of {} by {}", c, b, b));
   const Tensor out = n.text("mode", "DCR") == "DCR"
                          ? permute(x.reshape({m, b, b, c / (b * b), h, w}), {0, 3, 4, 1, 5, 2})

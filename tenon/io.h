@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tenon/io/checkpoint.h"
+#include "tenon/io/program_file.h"
 #include "tenon/io/replace_file.h"
 #include "tenon/io/safetensors.h"
 #include "tenon/io/state_dict.h"

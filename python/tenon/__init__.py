@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     # Of tenon.graph, and plans of its graphs.
     from ._program.cached_plans import cached_plan as cached_plan
-    from ._program.inference import inference as inference
+    from ._program.inference import inference as inference, load_program as load_program, save_program as save_program
     from .tags import Tag as Tag
     from .graph import (
         create_handle as create_handle,
@@ -256,7 +256,7 @@ _LATER_FROM = {
     # What programs of the cuDNN frontend begin with.
     **dict.fromkeys(("create_handle", "destroy_handle", "pygraph", "set_stream"), "graph"),
     "cached_plan": "_program.cached_plans",
-    "inference": "_program.inference",
+    **dict.fromkeys(("inference", "load_program", "save_program"), "_program.inference"),
     "Tag": "tags",
     **dict.fromkeys((f"{kind}_window" for kind in ("bartlett", "blackman", "hamming", "hann", "kaiser")), "_names.windows"),
     # Types of tensors that older programs name.

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <atomic>
-
+#include "tenon/builder/inference_impl.h"
 #include "tenon/builder/tracer.h"
 #include "tenon/core/error.h"
 #include "tenon/core/small_alloc.h"
@@ -12,57 +10,16 @@
 #include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/graph/ir/program.h"
-#include "tenon/graph/plan/plan.h"
 #include "tenon/record/sink_scope.h"
 
 namespace tenon {
 namespace {
-
-constexpr size_t kSpares = 8;  // runs at once whose memory is kept
 
 std::string text_of(const Inference::Port& port) {
   return fmt::format("{} of shape {}", name(port.dtype), to_string(IntArrayRef(port.sizes)));
 }
 
 }  // namespace
-
-struct Inference::Impl {
-  std::vector<Port> inputs, outputs;
-  std::vector<Tensor> kept;  // constants among the outputs, by output; undefined for others
-  std::unique_ptr<const graph::Plan> plan;
-
-  /// The memory of one run at a time: its workspace, and the addresses that it gets.
-  struct Run {
-    Storage workspace;
-    std::vector<Address> addresses;
-  };
-  mutable std::array<std::atomic<Run*>, kSpares> spares{};
-
-  ~Impl() {
-    for (auto& spare : spares) delete spare.load(std::memory_order_acquire);
-  }
-  std::unique_ptr<Run> take() const {
-    for (auto& spare : spares) {
-      if (!spare.load(std::memory_order_relaxed)) continue;
-      if (Run* const taken = spare.exchange(nullptr, std::memory_order_acquire))
-        return std::unique_ptr<Run>(taken);
-    }
-    auto run = std::make_unique<Run>();
-    if (plan->workspace_size() > 0) run->workspace = Storage::allocate(plan->workspace_size());
-    run->addresses.resize(inputs.size() + outputs.size());
-    return run;
-  }
-  void give_back(std::unique_ptr<Run> run) const noexcept {
-    for (auto& spare : spares) {
-      Run* none = nullptr;
-      if (!spare.compare_exchange_strong(none, run.get(), std::memory_order_release,
-                                         std::memory_order_relaxed))
-        continue;
-      (void)run.release();
-      return;
-    }
-  }
-};
 
 struct Inference::Builder::Parts {
   explicit Parts(bool exact) : tracer(exact) {}
@@ -118,8 +75,8 @@ Inference Inference::Builder::finish(std::span<const Tensor> outputs) {
   abandon();
   signature.numbers = std::move(tracer.numbers);
   signature.constants = std::move(tracer.constants);
-  graph::Graph graph = graph::assemble(tracer.program, graph::KeepErrors::No).graph;
-  impl->plan = std::make_unique<graph::Plan>(std::move(graph), std::move(signature), graph::PlanOptions{});
+  impl->program = graph::assemble(tracer.program, graph::KeepErrors::No).graph;
+  impl->make_plan(std::move(signature));
   return Inference(std::move(impl));
 }
 

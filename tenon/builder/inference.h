@@ -69,6 +69,17 @@ class Inference {
   /// What was fused, and what was left.
   std::string report() const;
 
+  /// What it is made of: the program as bytes, which are the same on every machine, and the memory of its
+  /// constants, in the program's order, as tensors of one dimension. For files of programs.
+  struct Parts {
+    std::vector<std::byte> program;
+    std::vector<Tensor> constants;
+  };
+  Parts parts() const;
+  /// Plans it anew. Throws Error{Value} for bytes that are no program, of a newer version, or that the
+  /// constants do not fit.
+  static Inference from_parts(const Parts& parts);
+
   /// Opens and closes the function's call, for bindings whose functions are not C++.
   class Builder;
 

@@ -5,8 +5,11 @@
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
+#include "python/src/modules/weights_arguments.h"
+#include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/builder/inference.h"
+#include "tenon/io/program_file.h"
 
 namespace tenon::python {
 namespace {
@@ -43,6 +46,8 @@ PyObject* list_of(std::vector<Tensor> tensors) {
   return out.release();
 }
 
+void free_inference(PyObject* o) { delete static_cast<Inference*>(PyCapsule_GetPointer(o, kName)); }
+
 PyObject* begin(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("begin", n, 2);
@@ -61,8 +66,7 @@ PyObject* finish(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
     check_count("finish", n, 2);
     auto& builder = from_capsule<Inference::Builder>(args[0], kBuilderName);
     auto made = std::make_unique<Inference>(builder.finish(tensors_of("a result", args[1])));
-    return to_capsule(std::move(made), kName,
-                      [](PyObject* o) { delete static_cast<Inference*>(PyCapsule_GetPointer(o, kName)); });
+    return to_capsule(std::move(made), kName, &free_inference);
   });
 }
 
@@ -102,11 +106,58 @@ PyObject* report(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("save", n, 2);
+    const auto& inference = from_capsule<Inference>(args[0], kName);
+    const std::string path = path_argument("save_program", args[1]);
+    {
+      const ReleaseGil released;
+      save_program(inference, path);
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* load(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const std::string path = path_argument("load_program", o);
+    std::unique_ptr<Inference> made;
+    {
+      const ReleaseGil released;
+      made = std::make_unique<Inference>(load_program(path));
+    }
+    const auto count = static_cast<long long>(made->outputs().size());
+    const Ref capsule(to_capsule(std::move(made), kName, &free_inference));
+    return checked(Py_BuildValue("OL", capsule.get(), count));
+  });
+}
+
+/// [(dtype, shape)] of the inputs.
+PyObject* inputs(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Ref out(checked(PyList_New(0)));
+    for (const Inference::Port& port : from_capsule<Inference>(o, kName).inputs()) {
+      const Ref dtype(checked(wrap(port.dtype))),
+          shape(checked(PyTuple_New(static_cast<Py_ssize_t>(port.sizes.size()))));
+      for (size_t i = 0; i < port.sizes.size(); ++i)
+        PyTuple_SET_ITEM(shape.get(), static_cast<Py_ssize_t>(i),
+                         checked(PyLong_FromLongLong(port.sizes[i])));
+      const Ref pair(checked(PyTuple_Pack(2, dtype.get(), shape.get())));
+      if (PyList_Append(out.get(), pair.get()) < 0) throw PythonError();
+    }
+    return out.release();
+  });
+}
+
 PyMethodDef g_methods[] = {
     fast_method("begin", &begin, "begin(example, exact): (builder, inputs without bytes)"),
     fast_method("finish", &finish, "finish(builder, outputs): what runs"),
     {"abandon", &abandon, METH_O, "Ends a builder without a result."},
     fast_method("run", &run, "run(inference, inputs): outputs"),
+    fast_method("save", &save, "save(inference, path)"),
+    {"load", &load, METH_O, "load(path): (inference, how many outputs it has)"},
+    {"inputs", &inputs, METH_O, "The dtype and shape of each input."},
     {"report", &report, METH_O, "What was fused, as text."},
     {}};
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from .. import _C
-from ..arguments import describe
+from ..arguments import describe, path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .._C import Tensor
+    from .._C import Tensor, dtype
+    from ..types import Path
 
 #: Plans of so many combinations of dtypes and sizes are kept; the oldest goes.
 _KEPT = 64
@@ -92,6 +93,45 @@ class Inference:
     def report(self) -> str:
         """What each plan fuses, as text."""
         return "\n".join(_C._inference.report(runs) for runs, _ in self._plans.values())
+
+
+class Program:
+    """What `load_program` returns: called with tensors of the dtypes and shapes in `inputs`, it returns the result, or a tuple of
+    several. Threads may run it at once."""
+
+    #: The dtype and the shape of each input.
+    inputs: list[tuple[dtype, tuple[int, ...]]]
+
+    def __init__(self, runs: Any, num_outputs: int):
+        self._runs, self._num_outputs = runs, num_outputs
+        self.inputs = _C._inference.inputs(runs)
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        outputs = _C._inference.run(self._runs, inputs)
+        if outputs is None:
+            given = ", ".join(f"{t.dtype} of shape {tuple(t.shape)}" if isinstance(t, _C.Tensor) else describe(t) for t in inputs)
+            wanted = ", ".join(f"{kind} of shape {shape}" for kind, shape in self.inputs)
+            raise ValueError(f"Program: it takes {wanted or 'nothing'}, and got {given or 'nothing'}")
+        return outputs[0] if self._num_outputs == 1 else tuple(outputs)
+
+
+def save_program(module: Callable[..., Any], path: Path, *example: Any, exact: bool = False, **kwargs: Any) -> None:
+    """Writes what a module computes of inputs such as the example's, with its weights, to a file that `load_program`, and
+    tenon::load_program in C++, run without the module's lines. Replaces the file completely or not at all.
+
+        tenon.save_program(model.eval(), "classifier.tenon", image)
+
+    Raises as `inference` does, which says what `exact` means.
+    """
+    made = Inference(module, exact)
+    runs, _, _ = made._plan(example, kwargs)
+    _C._inference.save(runs, path_of("save_program", path))
+
+
+def load_program(path: Path) -> Program:
+    """Reads a program that `save_program`, or tenon::save_program in C++, has written; it is planned for this machine, and its weights
+    stay in the mapped file. Raises ValueError for a file that is damaged, of another kind or of a newer version."""
+    return Program(*_C._inference.load(path_of("load_program", path)))
 
 
 def inference(module: Callable[..., Any], *example: Any, exact: bool = False, **kwargs: Any) -> Inference:

@@ -24,36 +24,9 @@ namespace tenon::graph {
 namespace {
 
 /// Raised whenever the bytes of plans change.
-constexpr std::string_view kForm = "plan 3";
+constexpr std::string_view kForm = "plan 4";
 
 void require(bool right, const char* problem) { TENON_CHECK(right, Value, problem); }
-
-void write(ByteWriter& out, const Scalar& v) {
-  out.byte(static_cast<uint8_t>(v.kind()));
-  if (v.is_integral()) return out.signed_number(v.to_int());
-  out.real(v.to_complex().real());
-  out.real(v.to_complex().imag());
-}
-
-Scalar read_scalar(ByteReader& in) {
-  const auto kind = static_cast<Scalar::Kind>(in.byte());
-  switch (kind) {
-    case Scalar::Kind::Bool:
-      return in.signed_number() != 0;
-    case Scalar::Kind::Int:
-      return in.signed_number();
-    case Scalar::Kind::Float: {
-      const double v = in.real();
-      (void)in.real();
-      return v;
-    }
-    case Scalar::Kind::Complex: {
-      const double re = in.real();
-      return std::complex<double>(re, in.real());
-    }
-  }
-  in.fail("there is no such kind of number");
-}
 
 /// Of a recorded program nothing but that it is one: the rest follows from its slots.
 void write(ByteWriter& out, const Signature& s) {
@@ -72,7 +45,7 @@ void write(ByteWriter& out, const Signature& s) {
     for (const uint32_t number : v.numbers) out.number(number);
   }
   out.number(s.numbers.size());
-  for (const Scalar& number : s.numbers) write(out, number);
+  for (const Scalar& number : s.numbers) out.scalar(number);
 }
 
 Signature read_signature(ByteReader& in) {
@@ -89,7 +62,7 @@ Signature read_signature(ByteReader& in) {
     for (size_t k = in.count(); k > 0; --k) v.numbers.push_back(in.below(kNone, "number"));
     s.values.push_back(std::move(v));
   }
-  for (size_t n = in.count(); n > 0; --n) s.numbers.push_back(read_scalar(in));
+  for (size_t n = in.count(); n > 0; --n) s.numbers.push_back(in.scalar());
   return s;
 }
 

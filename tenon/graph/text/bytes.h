@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -37,6 +38,17 @@ class ByteWriter {
   void text(std::string_view text) {
     number(text.size());
     characters(text);
+  }
+  void scalar(const Scalar& v) {
+    byte(static_cast<uint8_t>(v.kind()));
+    if (v.is_complex()) {
+      real(v.to_complex().real());
+      real(v.to_complex().imag());
+    } else if (v.is_floating_point()) {
+      real(v.to_double());
+    } else {
+      signed_number(v.to_int());
+    }
   }
   void append(const ByteWriter& other) {
     bytes_.insert(bytes_.end(), other.bytes_.begin(), other.bytes_.end());
@@ -108,6 +120,20 @@ class ByteReader {
     return n;
   }
   double real() { return std::bit_cast<double>(fixed()); }
+  Scalar scalar() {
+    switch (static_cast<Scalar::Kind>(below(4, "kind of number"))) {
+      case Scalar::Kind::Bool:
+        return signed_number() != 0;
+      case Scalar::Kind::Int:
+        return signed_number();
+      case Scalar::Kind::Float:
+        return real();
+      case Scalar::Kind::Complex:
+        break;
+    }
+    const double first = real();
+    return std::complex<double>(first, real());
+  }
   std::string characters(size_t n) {
     if (n > bytes_.size() - at_) fail("the bytes end within a string");
     const auto* const first = reinterpret_cast<const char*>(bytes_.data() + at_);

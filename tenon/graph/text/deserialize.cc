@@ -213,7 +213,7 @@ class Deserializer {
     } else if constexpr (b == BaseType::Str) {
       return text();
     } else if constexpr (b == BaseType::Scalar) {
-      return scalar();
+      return in_.scalar();
     } else if constexpr (b == BaseType::ScalarType) {
       return named([](const std::string& word) { return parse_dtype(word); }, "dtype");
     } else if constexpr (b == BaseType::Layout) {
@@ -225,21 +225,6 @@ class Deserializer {
       return named(parse_device, "device that is there");
     }
   }
-  Scalar scalar() {
-    switch (static_cast<Scalar::Kind>(in_.below(4, "kind of number"))) {
-      case Scalar::Kind::Bool:
-        return in_.signed_number() != 0;
-      case Scalar::Kind::Int:
-        return in_.signed_number();
-      case Scalar::Kind::Float:
-        return in_.real();
-      case Scalar::Kind::Complex:
-        break;
-    }
-    const double real = in_.real();
-    return std::complex<double>(real, in_.real());
-  }
-
   Node node(bool member) {
     const size_t at = in_.position();
     const OperatorHandle op = named(find_operator, "operator that is there");

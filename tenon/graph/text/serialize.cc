@@ -123,17 +123,7 @@ class Serializer {
   void element(Layout v) { text(name(v)); }
   void element(MemoryFormat v) { text(name(v)); }
   void element(const CellList<char>& v) { text(std::string_view(v.begin(), v.size())); }
-  void element(const Scalar& v) {
-    out_.byte(static_cast<uint8_t>(v.kind()));
-    if (v.is_complex()) {
-      out_.real(v.to_complex().real());
-      out_.real(v.to_complex().imag());
-    } else if (v.is_floating_point()) {
-      out_.real(v.to_double());
-    } else {
-      out_.signed_number(v.to_int());
-    }
-  }
+  void element(const Scalar& v) { out_.scalar(v); }
 
   void call(const Node& node) {
     text(node.op.full_name());

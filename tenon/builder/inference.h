@@ -76,7 +76,7 @@ class Inference {
     std::vector<Tensor> constants;
   };
   Parts parts() const;
-  /// Plans it anew. Throws Error{Value} for bytes that are no program, of a newer version, or that the
+  /// Plans it. Throws Error{Value} for bytes that are no program, of a newer version, or that the
   /// constants do not fit.
   static Inference from_parts(const Parts& parts);
 

@@ -369,7 +369,7 @@ void Decoder::add_node(const NodeFields& fields, const Body& body, Names& names,
 
   const auto opset = body.opsets.find(fields.domain);
   if (opset == body.opsets.end())
-    refuse(fmt::format("{} is of the domain '{}', of which the file gives no version", where,
+    refuse(fmt::format("{} is of the domain '{}', and the file gives no version of it", where,
                        io::shown(fields.domain)));
   Node node;
   node.name = fields.name;

@@ -14,7 +14,7 @@ namespace tenon::onnx {
 /// A model's bytes, and where they come from.
 struct Source {
   io::Input input;
-  std::optional<std::string> folder;  ///< Where external data may lie.
+  std::optional<std::string> folder;  ///< Of external data.
 };
 
 /// The program in `source`, which may share its memory, and what it is made of. Throws Error{Value} for

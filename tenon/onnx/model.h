@@ -84,8 +84,8 @@ class Model : public nn::Module {
   std::vector<Tensor> weights_;
 };
 
-/// Reads a model. The file is mapped: weights that lie at a multiple of their element's size stay in it.
-/// External data must lie in the file's folder or below. Throws Error{Value} for a file that is damaged or
+/// Reads a model. The file is mapped: weights at a multiple of their element's size stay in it.
+/// External data must be in the file's folder or below. Throws Error{Value} for a file that is damaged or
 /// of another kind, Error{NotImplemented} that lists all operators and types that Tenon lacks, and
 /// io::SystemError.
 Model load(const std::string& path);

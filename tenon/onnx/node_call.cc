@@ -16,7 +16,7 @@ namespace {
 template <class T>
 std::vector<T> values(const Tensor& tensor, DType dtype) {
   TENON_CHECK(!tensor.is_meta(), NotImplemented,
-              "the values of an input are needed here, of which a plan knows the sizes alone");
+              "the values of an input are needed here, and a plan knows only its sizes");
   const Tensor dense = tensor.detach().to(Device(), dtype).contiguous();
   const T* const begin = dense.data_ptr<T>();
   return {begin, begin + dense.numel()};

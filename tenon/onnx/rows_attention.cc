@@ -1,4 +1,4 @@
-// Attention, and what stands in front of it.
+// Attention, and rotary embedding before it.
 #include <fmt/format.h>
 
 #include <array>
@@ -47,7 +47,7 @@ Tensor for_heads(N& n, const Tensor& x, int64_t heads) {
   return own == heads ? x : repeat_interleave(x, heads / own, 1);
 }
 
-/// How far each place of a key is behind each query, [.., queries, keys]: query i stands at i + offset.
+/// By how many places each key precedes each query, [.., queries, keys]: query i is at place i + offset.
 Tensor distances(int64_t queries, int64_t keys, const Tensor& offset) {
   const TensorOptions ints(kInt64);
   const Tensor rows = add(arange(queries, ints).reshape({queries, 1}), offset);

@@ -40,7 +40,7 @@ void softmax_cross_entropy(N& n) {
   n.set(1, log_prob);
 }
 
-/// Calls `step(rate, t, tensors, g)` for each weight: its tensors, of which there are `count`, and its
+/// Calls `step(rate, t, tensors, g)` for each weight: its `count` tensors, and its
 /// gradient with what the norm of the weight adds. The tensors are then the new ones: the weight, and its
 /// states.
 template <class F>

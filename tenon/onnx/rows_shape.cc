@@ -123,7 +123,7 @@ void split_of(N& n) {
   for (size_t i = 0; i < n.num_outputs(); ++i) n.set(i, parts[i]);
 }
 
-/// The first element that is read, and the place behind the last one, as Python's slices clamp them.
+/// The first element that is read, and the place after the last one, as Python's slices clamp them.
 Tensor sliced(const Tensor& x, int64_t axis, int64_t start, int64_t end, int64_t step) {
   const int64_t size = x.sizes()[static_cast<size_t>(axis)];
   const auto place = [&](int64_t at, int64_t low, int64_t high) {

@@ -14,7 +14,7 @@ namespace tenon::onnx {
 
 class TensorReader {
  public:
-  /// `folder`: where external data may lie; absent where there may be none. `input` outlives the reader.
+  /// `folder`: the folder of external data; absent where there may be none. `input` outlives the reader.
   TensorReader(const io::Input& input, std::optional<std::string> folder);
 
   /// The file's bytes.

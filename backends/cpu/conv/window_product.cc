@@ -51,7 +51,7 @@ bool is_turned(const WindowProduct<T>& w) {
 }
 
 /// Whether the windows are a matrix of a few rows, once each is written down: the product of few rows reads
-/// the weights once, as they lie. A tile would be mostly empty.
+/// the weights once, in place. A tile would be mostly empty.
 template <class T>
 bool is_of_few_columns(const WindowProduct<T>& w) {
   constexpr int64_t kMostColumns = 4, kMostElements = int64_t{1} << 15;

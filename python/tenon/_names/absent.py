@@ -31,7 +31,7 @@ def pytorch_names():
 _MODULES = {
     "torch": frozenset(
         "ao classes compiler contrib distributed distributions export fft func functorch futures fx hub masked monitor mtia "
-        "multiprocessing nested onnx overrides package profiler quantization return_types signal sparse special".split()
+        "multiprocessing nested overrides package profiler quantization return_types signal sparse special".split()
     ),
     "torch.autograd": frozenset("forward_ad functional profiler".split()),
     "torch.nn.attention": frozenset("bias experimental flex_attention varlen".split()),

@@ -9,7 +9,10 @@ What the operators compute is what the standard says (onnx.ai, "Operators"). doc
 
 from __future__ import annotations
 
+from .._names.absent import module_getattr as _module_getattr
 from .contents import Contents, Operator, contents
 from .model import Model, Port, load
 
 __all__ = ["Contents", "Model", "Operator", "Port", "contents", "load"]
+
+__getattr__ = _module_getattr(__name__)

@@ -43,7 +43,7 @@ class Model(nn.Module):
     """A network that `load` has read. Its floating-point weights are parameters; the names in `state_dict()` are the file's.
 
     A call takes the inputs in the file's order or by name, and returns the output, or a tuple of all outputs. A sequence is a list
-    of tensors; None stands for an optional input. Training changes the weights alone: norms keep the statistics of the file, and
+    of tensors; None is an optional input that is absent. Training changes the weights alone: norms keep the statistics of the file, and
     dropout does what the file says.
     """
 
@@ -121,7 +121,7 @@ def source_of(function: str, source: Any) -> tuple[Any, bool]:
 
 def load(source: Path | bytes | bytearray | memoryview) -> Model:
     """Reads a model from a file, or from its bytes. The file is mapped, so that large weights are read when they are used; external
-    data must lie in the file's folder or below.
+    data must be in the file's folder or below.
 
     Raises ValueError for a file that is damaged or of another kind, and NotImplementedError that lists all operators and types
     which the model needs and Tenon lacks.

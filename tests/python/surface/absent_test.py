@@ -36,7 +36,7 @@ from tenon._names.absent import pytorch_names
         (lambda: tenon.library.triton_op, "torch.library.triton_op"),
         (lambda: tenon.nn.parallel.DistributedDataParallel, "torch.nn.parallel.DistributedDataParallel"),
         (lambda: tenon.nn.utils.prune, "torch.nn.utils.prune"),
-        (lambda: tenon.onnx.export, "torch.onnx"),
+        (lambda: tenon.overrides.wrap_torch_function, "torch.overrides"),
         (lambda: tenon.cpu.stream, "torch.cpu.stream"),
         (lambda: tenon.nn.Module.cuda, "torch.nn.Module.cuda"),
         (lambda: tenon.nn.Linear(1, 1).cuda(), "torch.nn.Module.cuda"),
@@ -183,7 +183,7 @@ def test_a_sentence_is_for_a_name_that_is_absent_somewhere():
         ("from tenon.nn.attention.flex_attention import flex_attention", ModuleNotFoundError, "torch.nn.attention.flex_attention"),
         ("from tenon.library import triton_op", ImportError, "torch.library.triton_op"),
         ("from tenon.nn.utils import prune", ModuleNotFoundError, "torch.nn.utils.prune"),
-        ("from tenon.onnx import export", ModuleNotFoundError, "torch.onnx"),
+        ("from tenon.overrides import wrap_torch_function", ModuleNotFoundError, "torch.overrides"),
     ],
 )
 def test_imports_of_what_is_absent_say_so(line, kind, name):

@@ -270,8 +270,8 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Any:
-    """Makes the tensor an ordinary parameter or buffer again: with its parametrized value, or with the original one, of which there
-    must be one then. Returns the module."""
+    """Makes the tensor an ordinary parameter or buffer again: with its parametrized value, or with the original one, which must be the
+    only one then. Returns the module."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     parametrizations = module.parametrizations[tensor_name]

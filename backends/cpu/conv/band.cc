@@ -158,7 +158,8 @@ void zero(char* to, int64_t bytes) {
 
 }  // namespace
 
-void Band::copy(char* to, int64_t from, const Strip& rows, const Strip& columns, int64_t channels) const {
+void Band::copy(char* to, int64_t from, const Strip& rows, const Strip& columns, int64_t channels,
+                bool has_zeros) const {
   const WindowAxis &height = w_.axes[1], &width = w_.axes[2];
   const Inside down(rows.from, rows.step, rows.count, height.inputs),
       across(columns.from, columns.step, columns.count, width.inputs);
@@ -167,7 +168,7 @@ void Band::copy(char* to, int64_t from, const Strip& rows, const Strip& columns,
   char* strip = to + rows.to * row_bytes + columns.to * item_;
   // Where lines follow each other, what is after one and before the next is one run.
   const bool whole = columns.count == width_;
-  for (int64_t c = 0; c < channels; ++c) {
+  for (int64_t c = 0; c < channels && !has_zeros; ++c) {
     char* first = strip + c * channel_bytes;
     const auto zero_rows = [&](int64_t row, int64_t end) {
       if (whole) return zero(first + row * row_bytes, (end - row) * row_bytes);
@@ -203,11 +204,14 @@ void Band::copy(char* to, int64_t from, const Strip& rows, const Strip& columns,
   }
 }
 
-const void* Band::fill(int64_t first, int64_t last) const {
+const void* Band::fill(int64_t first, int64_t last, bool has_zeros) const {
   if (in_place_) return w_.data + first * w_.channel_stride;
   const int64_t elements = (last - first) * channel_ + 2 * kBandSlack;
   char* memory = static_cast<char*>(gemm_scratch(GemmScratch::Band, static_cast<size_t>(elements * item_)));
   char* to = memory + kBandSlack * item_;
+  // What is there may be denormal, which arithmetic is slow with.
+  if (!has_zeros)
+    std::memset(to + (last - first) * channel_ * item_, 0, static_cast<size_t>(kBandSlack * item_));
   const WindowAxis& depth = w_.axes[0];
   // Channels that are side by side are turned in registers, all at once.
   const bool together = w_.same_type && w_.channel_stride == w_.item && last - first > 1;
@@ -222,11 +226,11 @@ const void* Band::fill(int64_t first, int64_t last) const {
         for (size_t s = 0; s < strips_per_plane_; ++s) {
           const Strip& rows = row_strips_[p * strips_per_plane_ + s];
           if (input < 0 || input >= depth.inputs) {
-            for (int64_t i = 0; i < at_once; ++i)
+            for (int64_t i = 0; i < at_once && !has_zeros; ++i)
               zero(plane_to + (i * channel_ + rows.to * width_) * item_, rows.count * width_ * item_);
             continue;
           }
-          for (const Strip& columns : width_strips_) copy(plane_to, from, rows, columns, at_once);
+          for (const Strip& columns : width_strips_) copy(plane_to, from, rows, columns, at_once, has_zeros);
         }
       }
     }

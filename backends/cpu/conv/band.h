@@ -23,8 +23,9 @@ class Band {
   bool in_place() const noexcept { return in_place_; }
   int64_t channel_elements() const noexcept { return channel_; }
   /// Copies channels [first, last) into memory of this thread, valid until it fills another band. Returns the
-  /// first element of channel `first`; channels are channel_elements() apart.
-  const void* fill(int64_t first, int64_t last) const;
+  /// first element of channel `first`; channels are channel_elements() apart. `has_zeros`: the memory has
+  /// those around the inputs from a fill of as many channels.
+  const void* fill(int64_t first, int64_t last, bool has_zeros = false) const;
   /// Element number of a tap from a column's own place, by tap.
   const std::vector<int64_t>& taps() const noexcept { return taps_; }
   /// The place of each column: offsets[i] of column first + i.
@@ -44,7 +45,8 @@ class Band {
   void lay_out_width(int64_t first_output, int64_t outputs);
   void lay_out_rows(int64_t lines);
   /// Copies what one strip of rows and one of columns have of `channels` channels.
-  void copy(char* to, int64_t from, const Strip& rows, const Strip& columns, int64_t channels) const;
+  void copy(char* to, int64_t from, const Strip& rows, const Strip& columns, int64_t channels,
+            bool has_zeros) const;
 
   const Windows& w_;
   int64_t item_;

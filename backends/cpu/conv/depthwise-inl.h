@@ -337,8 +337,11 @@ void depthwise(const WindowProduct<T>& w, const ProductPart& part) {
   windows.channels = w.groups, windows.channel_stride = w.windows_group;
   const int64_t taps = windows.taps();
   const Band band(windows, part.column, part.column_end, sizeof(T));
-  const std::vector<LineVector> vectors =
+  std::vector<LineVector> vectors =
       line_vectors(windows, band, w.out_positions, part.column, part.column_end, static_cast<int64_t>(lanes));
+  // The last one is computed again in place of missing ones: one sum alone would wait for each of its taps.
+  const size_t all = vectors.size();
+  while (vectors.size() % kVecs != 0) vectors.push_back(vectors.back());
   const bool straight = w.out_same_type && w.alpha == T(1) && w.beta == T(0) &&
                         (windows.axes[2].outputs == 1 || w.out_positions.axes[2] == w.out_item);
   std::vector<T> weights(static_cast<size_t>(w.rows * taps));
@@ -346,22 +349,16 @@ void depthwise(const WindowProduct<T>& w, const ProductPart& part) {
   for (size_t l = 0; l < lanes; ++l) places[l] = static_cast<int64_t>(l) * w.out_positions.axes[2];
   HWY_ALIGN T results[kVecs * hn::MaxLanes(hn::ScalableTag<T>())];
   for (int64_t group = part.row; group < part.row_end; ++group) {
-    const T* in_band = static_cast<const T*>(band.fill(group, group + 1));
-    OrderedWeights<T>(w.weights, w.windows, group * w.weights_group).load(0, w.rows, 0, taps, weights.data());
+    const T* in_band = static_cast<const T*>(band.fill(group, group + 1, group != part.row));
+    const OrderedWeights<T> own(w.weights, w.windows, group * w.weights_group);
+    if (!own.in_place()) own.load(0, w.rows, 0, taps, weights.data());
     for (int64_t row = 0; row < w.rows; ++row) {
       char* out = w.out + group * w.out_group + row * w.out_row;
       const T* bias = w.bias ? w.bias + group * w.rows + row : nullptr;
-      const T* numbers = weights.data() + row * taps;
-      for (size_t i = 0; i < vectors.size(); i += kVecs) {
-        const size_t n = std::min(kVecs, vectors.size() - i);
-        if (n == kVecs) {
-          filter_vectors<kVecs>(d, in_band, &vectors[i], band.taps().data(), numbers, taps, results);
-        } else {
-          for (size_t v = 0; v < n; ++v)
-            filter_vectors<1>(d, in_band, &vectors[i + v], band.taps().data(), numbers, taps,
-                              results + v * lanes);
-        }
-        for (size_t v = 0; v < n; ++v) {
+      const T* numbers = own.in_place() ? own.at(row, 0) : weights.data() + row * taps;
+      for (size_t i = 0; i < all; i += kVecs) {
+        filter_vectors<kVecs>(d, in_band, &vectors[i], band.taps().data(), numbers, taps, results);
+        for (size_t v = 0; v < std::min(kVecs, all - i); ++v) {
           const LineVector& at = vectors[i + v];
           const T* result = results + v * lanes;
           if (!straight) {

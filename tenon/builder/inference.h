@@ -46,7 +46,7 @@ class Inference {
 
   /// `example`: tensors of the dtypes and sizes that runs take; their values do not matter. Throws what the
   /// function throws, and Error{NotImplemented} where it needs the values of an input, or an operator that
-  /// cannot wait. Weights stay where they are: the plan reads them at each run, but for what was folded.
+  /// cannot wait. Later changes of weights show with `exact` alone.
   Inference(std::span<const Tensor> example, const Function& f, InferenceOptions options = {});
   Inference(std::initializer_list<Tensor> example, const Function& f, InferenceOptions options = {})
       : Inference(std::span(example.begin(), example.size()), f, options) {}

@@ -6,7 +6,9 @@
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/convolution/operators.h"
 #include "tenon/generated/norm/operators.h"
+#include "tenon/generated/recurrent/operators.h"
 #include "tenon/generated/unary/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/record/recorder_parts.h"
 
 namespace tenon::builder {
@@ -62,6 +64,7 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   });
   if (!traced) return run_at_once(info, stack, first);
   if (!exact_ && fold_norm(info, stack, first)) return;
+  if (!exact_) turn_weight(info, stack, first);
   keep_constants(stack, first);
   const bool is_layer = info.op == operators::convolution;
   Layer layer{info.op, {}};
@@ -94,6 +97,59 @@ void Tracer::keep_constants(const Stack& stack, size_t first) {
                 fmt::format("inference: a tensor is on {}; programs run on the host", to_string(t.device())));
     if (known_.insert(&*t.storage()).second) constants.emplace_back(add_constant(t), t.storage());
   });
+}
+
+// A copy of the weight [..] with its first dimension last in memory: of a product's right matrix [k, n],
+// whose columns a layer has, rows are then contiguous, and no run needs to pack it.
+Tensor Tracer::turned(const Tensor& weight) {
+  for (const auto& [known, copy] : turned_) {
+    if (known.storage() == weight.storage() && known.storage_offset() == weight.storage_offset() &&
+        known.sizes() == weight.sizes() && known.strides() == weight.strides())
+      return copy;
+  }
+  Dims there, back;
+  const auto count = static_cast<int64_t>(weight.sizes().size());
+  for (int64_t i = 0; i < count; ++i) {
+    there.push_back((i + 1) % count);
+    back.push_back((i + count - 1) % count);
+  }
+  Tensor copy = permute(permute(weight, there).contiguous(), back);
+  turned_.emplace_back(weight, copy);
+  return copy;
+}
+
+void Tracer::turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t first) {
+  // What does not stay in the second cache is read at the speed of memory in either order.
+  constexpr size_t kMostBytes = size_t{2} << 20;
+  constexpr int64_t kFewResults = 4;
+  const auto fits = [&](const Tensor& t) {
+    return !is_traced(t) && is_floating_point(t.dtype()) && item_size(t.dtype()) >= 4 &&
+           t.nbytes() <= kMostBytes;
+  };
+  const AnchorTrait& anchor = info.op.traits().anchor;
+  if (anchor.kind == AnchorTrait::Kind::Matmul) {
+    Tensor& right = stack.at<Tensor>(first + anchor.left + 1);
+    if (right.sizes().size() != 2 || !fits(right) || right.strides()[0] != 1 || right.strides()[1] <= 1)
+      return;
+    right = t(turned(t(right)));
+  } else if (info.op == operators::_recurrence) {
+    Tensor& weight = stack.at<Tensor>(first + 3);
+    if (fits(weight) && weight.is_contiguous()) weight = turned(weight);
+  } else if (info.op == operators::convolution) {
+    // Of a few results, which are a product of few rows.
+    Tensor& weight = stack.at<Tensor>(first + 1);
+    const auto in = stack.at<Tensor>(first).sizes();
+    const auto &step = stack.at<std::vector<int64_t>>(first + 3),
+               &padding = stack.at<std::vector<int64_t>>(first + 4),
+               &hole = stack.at<std::vector<int64_t>>(first + 5);
+    if (!fits(weight) || !weight.is_contiguous() || stack.at<bool>(first + 6)) return;
+    int64_t results = in[0];
+    for (size_t i = 2; i < in.size(); ++i) {
+      const auto at = [&](const auto& list) { return list[list.size() == 1 ? 0 : i - 2]; };
+      results *= (in[i] + 2 * at(padding) - at(hole) * (weight.sizes()[i] - 1) - 1) / at(step) + 1;
+    }
+    if (results > 0 && results <= kFewResults) weight = turned(weight);
+  }
 }
 
 // (conv(x) - mean) * scale + bias is a convolution whose weight and bias are scaled.

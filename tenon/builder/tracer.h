@@ -36,11 +36,14 @@ class Tracer final : public GraphWriter {
   void run_at_once(const graph::OperatorInfo& info, Stack& stack, size_t first);
   void keep_constants(const Stack& stack, size_t first);
   bool fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t first);
+  void turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t first);
+  tenon::Tensor turned(const tenon::Tensor& weight);
 
   const bool exact_;
   std::unordered_map<const StorageImpl*, Layer> layers_;  // by the storage of their result
   std::unordered_set<const StorageImpl*> known_, made_;  // constants of the program; results of calls at once
-  std::vector<tenon::Storage> kept_;                     // so that addresses are not used again
+  std::vector<std::pair<tenon::Tensor, tenon::Tensor>> turned_;  // weights, and their copies
+  std::vector<tenon::Storage> kept_;                             // so that addresses are not used again
 };
 
 }  // namespace tenon::builder

@@ -27,6 +27,21 @@ class OrderedWeights {
     if (windows.channels > 1) in_place_ &= w.channel == next;
   }
 
+  /// Rows side by side, and what a row has equally far apart; how far, in elements. 0 for others.
+  int64_t turned_step() const {
+    if (!w_.same_type || w_.row != w_.item || windows_.channels == 0) return 0;
+    int64_t step = 0, count = 1;
+    const auto fits = [&](int64_t n, int64_t stride) {
+      if (n == 1) return true;
+      if (step == 0) step = stride / count;
+      count *= n;
+      return stride == step * (count / n);
+    };
+    bool even = true;
+    for (size_t a = kWindowAxes; a-- > 0;) even = even && fits(windows_.axes[a].taps.count, w_.tap[a]);
+    even = even && fits(windows_.channels, w_.channel);
+    return even && step % w_.item == 0 ? step / w_.item : 0;
+  }
   bool in_place() const { return in_place_; }
   const T* at(int64_t row, int64_t k) const { return reinterpret_cast<const T*>(data_ + row * w_.row) + k; }
   ptrdiff_t row_stride() const { return w_.row / w_.item; }

@@ -60,7 +60,8 @@ bool is_of_few_columns(const WindowProduct<T>& w) {
          w.windows.same_type && !is_depthwise(w) && columns * w.windows.rows() <= kMostElements &&
          w.out_same_type && w.out_row % w.out_item == 0 && w.out_positions.axes[2] % w.out_item == 0 &&
          even_columns(w.windows, w.out_positions) >= columns && w.alpha == T(1) && w.beta == T(0) &&
-         OrderedWeights<T>(w.weights, w.windows, 0).in_place();
+         (OrderedWeights<T>(w.weights, w.windows, 0).in_place() ||
+          OrderedWeights<T>(w.weights, w.windows, 0).turned_step() > 0);
 }
 
 /// Inputs along the last axis, that a window reads: taps from `tap` on.
@@ -118,6 +119,7 @@ void few_columns(const WindowProduct<T>& w) {
       }
     }
     const OrderedWeights<T> weights(w.weights, w.windows, group * w.weights_group);
+    const int64_t turned = weights.in_place() ? 0 : weights.turned_step();
     gemm(GemmArgs<T>{.m = columns,
                      .n = w.rows,
                      .k = k,
@@ -125,8 +127,8 @@ void few_columns(const WindowProduct<T>& w) {
                      .a_row = k,
                      .a_col = 1,
                      .b = weights.at(0, 0),
-                     .b_row = 1,
-                     .b_col = weights.row_stride(),
+                     .b_row = turned > 0 ? turned : 1,
+                     .b_col = turned > 0 ? 1 : weights.row_stride(),
                      .c = sums,
                      .c_row = w.rows,
                      .c_col = 1});

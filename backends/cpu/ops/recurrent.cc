@@ -48,7 +48,8 @@ class Recurrence {
  public:
   /// `like`: the input or the output.
   Recurrence(const Tensor& like, const Tensor& hx, const Tensor& cx, const Tensor& weight, const Tensor& bias,
-             const Tensor& projection, const Tensor& batch_sizes, int64_t cell, bool reverse)
+             const Tensor& projection, const Tensor& batch_sizes, int64_t cell, bool reverse,
+             bool may_be_turned = false)
       : shape_(ops::recurrence_shape(like, hx, cx, weight, bias, projection, batch_sizes, cell)),
         steps_(ops::recurrence_steps(shape_, batch_sizes, reverse)),
         type_(ops::recurrence_dtype(like.dtype())),
@@ -58,10 +59,16 @@ class Recurrence {
         gate_bytes_(shape_.gates * hidden_bytes_),
         hx_(dense(hx)),
         cx_(dense(cx)),
-        weight_(dense(weight)),
+        weight_(may_be_turned && is_turned(weight) ? weight : dense(weight)),
         projection_(dense(projection)) {}
 
  protected:
+  /// Whether a weight's columns are side by side, in the type that computes: no product needs to pack it.
+  bool is_turned(const Tensor& weight) const {
+    const auto sizes = weight.sizes(), strides = weight.strides();
+    return weight.dtype() == type_ && sizes[0] > 1 && sizes[1] > 1 && strides[0] == 1 &&
+           strides[1] == sizes[0];
+  }
   Tensor dense(const Tensor& t) const {
     return t.defined() ? ops::as_contiguous(ops::as_dtype(t, type_)) : t;
   }
@@ -135,7 +142,7 @@ class Forward : Recurrence {
  public:
   Forward(const Tensor& input, const Tensor& hx, const Tensor& cx, const Tensor& weight, const Tensor& bias,
           const Tensor& projection, const Tensor& batch_sizes, int64_t cell, bool reverse)
-      : Recurrence(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse),
+      : Recurrence(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse, true),
         input_(dense(input)),
         bias_(bias.defined() ? dense(bias) : make_zeros(shape_.gates * shape_.hidden)) {}
 
@@ -155,7 +162,7 @@ class Forward : Recurrence {
   /// of it. Few steps do not pay for the copy.
   void pack_weight() {
     constexpr size_t kFewSteps = 4;
-    if (steps_.size() < kFewSteps) return;
+    if (steps_.size() < kFewSteps || is_turned(weight_)) return;
     const int64_t n = shape_.gates * shape_.hidden, k = shape_.size;
     // Wide enough for the sums of few rows to hide the latency of fma, narrow enough for a panel to stay in
     // L1.
@@ -174,7 +181,9 @@ class Forward : Recurrence {
   /// The products of states with the weight.
   void multiply_states(RowSpan states, int64_t rows, RowSpan products) const {
     const int64_t n = shape_.gates * shape_.hidden, k = shape_.size;
-    if (!packed_.defined()) return multiply(rows, n, k, left(states), {weight_.data_ptr(), 1, k}, products);
+    if (!packed_.defined())
+      return multiply(rows, n, k, left(states),
+                      {weight_.data_ptr(), weight_.strides()[1], weight_.strides()[0]}, products);
     // A product of more would pack its operands.
     constexpr int64_t kLeastRows = 12, kMostProducts = int64_t{96} * 96 * 96;
     const int64_t most = std::max(kLeastRows, kMostProducts / std::max<int64_t>(panel_ * k, 1));

@@ -141,9 +141,10 @@ def inference(module: Callable[..., Any], *example: Any, exact: bool = False, **
         scores = run(other_image)
 
     The module is called once with tensors without values. What follows from its weights alone is computed then, batch norms are
-    folded into the convolutions before them, and the rest becomes one plan, whose memory is planned, too. Results differ from
-    eager's by rounding where something was folded; with `exact=True` nothing is, and the bits are eager's. Weights that were not
-    folded are read at each run. Threads may run it at once. Gradients are not recorded.
+    folded into the convolutions before them, weights are copied to the order in which products read them, and the rest becomes one
+    plan, whose memory is planned, too. Results differ from eager's by rounding where something was folded. With `exact=True` the bits
+    are eager's, and the weights are read where they are, so that changes of them show. Threads may run it at once. Gradients are not
+    recorded.
 
     Raises ValueError for a module in training, and NotImplementedError where a line needs the values of an input, as `if` and
     `item()` do, or an operator that cannot be part of a plan.

@@ -77,6 +77,8 @@ void non_max_suppression(N& n) {
   n.set(tensor(found, TensorOptions(kInt64)).reshape({-1, 3}));
 }
 
+constexpr int64_t kMostSamples = 1 << 16;
+
 /// Along one axis of a region: for each sample the two elements that it reads.
 struct Samples {
   int64_t bins = 0, each = 0;
@@ -85,7 +87,8 @@ struct Samples {
 };
 Samples samples_of(float begin, float length, int64_t bins, int64_t ratio, int64_t size) {
   const float bin = length / static_cast<float>(bins);
-  Samples s{bins, ratio > 0 ? ratio : std::max<int64_t>(static_cast<int64_t>(std::ceil(bin)), 0)};
+  const float most = static_cast<float>(kMostSamples), each = bin > 0 ? std::min(std::ceil(bin), most) : 0;
+  Samples s{bins, ratio > 0 ? ratio : static_cast<int64_t>(each)};
   for (int64_t i = 0; i < bins * s.each; ++i) {
     float at = begin + static_cast<float>(i / s.each) * bin +
                (static_cast<float>(i % s.each) + 0.5f) * bin / static_cast<float>(s.each);
@@ -145,8 +148,8 @@ void roi_align(N& n) {
                                  n.opset() < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
   const int64_t ratio = n.integer("sampling_ratio", 0);
   const int64_t bins[] = {n.integer("output_height", 1), n.integer("output_width", 1)};
-  TENON_NODE_CHECK(n, bins[0] > 0 && bins[1] > 0, Value,
-                   fmt::format("an output of {} by {}", bins[0], bins[1]));
+  TENON_NODE_CHECK(n, bins[0] > 0 && bins[1] > 0 && std::max({bins[0], bins[1], ratio}) <= kMostSamples,
+                   Value, fmt::format("an output of {} by {} of {} samples", bins[0], bins[1], ratio));
   const auto scale = static_cast<float>(n.number("spatial_scale", 1));
   std::vector<Tensor> found;
   for (size_t r = 0; r < images.size(); ++r) {

@@ -204,7 +204,10 @@ Tensor integer_convolution(N& n, const Operand& x, const Operand& w) {
   const size_t axes = rank - 2;
   const Dims strides = n.ints("strides").value_or(Dims(axes, 1));
   const Dims dilations = n.ints("dilations").value_or(Dims(axes, 1));
-  TENON_NODE_CHECK(n, strides.size() == axes && dilations.size() == axes && std::ranges::min(strides) > 0,
+  TENON_NODE_CHECK(n,
+                   strides.size() == axes && dilations.size() == axes && std::ranges::min(strides) > 0 &&
+                       std::ranges::max(strides) <= INT32_MAX && std::ranges::min(dilations) > 0 &&
+                       std::ranges::max(dilations) <= INT32_MAX,
                    Value, "attribute `strides` or `dilations` does not fit the weights");
   Dims summed;
   int64_t count = 1;

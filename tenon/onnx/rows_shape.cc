@@ -203,17 +203,21 @@ void pad_of(N& n) {
   // By index, along one axis after another: which element each place has.
   for (size_t i = 0; i < num_dims; ++i) {
     if (before[i] == 0 && after[i] == 0) continue;
+    constexpr int64_t kMost = int64_t{1} << 48;
+    TENON_NODE_CHECK(n, std::max(std::abs(before[i] + 1), std::abs(after[i] + 1)) < kMost, Value,
+                     fmt::format("pads of {} and {} elements", before[i], after[i]));
     const int64_t size = x.sizes()[i], end = size + after[i];
     TENON_NODE_CHECK(n, size > 0 || -before[i] >= end, Shape, "an empty dimension has nothing to pad with");
-    Dims from;
+    const Tensor from = empty({std::max<int64_t>(end + before[i], 0)}, TensorOptions(kInt64));
+    int64_t* place = from.data_ptr<int64_t>();
     for (int64_t at = -before[i]; at < end; ++at) {
       const auto wrapped = [](int64_t a, int64_t b) { return (a % b + b) % b; };
       const int64_t period = std::max<int64_t>(2 * size - 2, 1), reflected = wrapped(at, period);
-      from.push_back(mode == "edge"   ? std::clamp<int64_t>(at, 0, size - 1)
-                     : mode == "wrap" ? wrapped(at, size)
-                                      : std::min(reflected, period - reflected) % size);
+      *place++ = mode == "edge"   ? std::clamp<int64_t>(at, 0, size - 1)
+                 : mode == "wrap" ? wrapped(at, size)
+                                  : std::min(reflected, period - reflected) % size;
     }
-    out = index_select(out, static_cast<int64_t>(i), of_ints(from));
+    out = index_select(out, static_cast<int64_t>(i), from);
   }
   n.set(out);
 }
@@ -293,6 +297,7 @@ void center_crop_pad(N& n) {
   TENON_NODE_CHECK(n, axes.size() == sizes.size(), Value, "its shape does not fit its axes");
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t size = out.sizes()[static_cast<size_t>(axes[i])], wanted = sizes[i];
+    TENON_NODE_CHECK(n, wanted >= 0, Value, fmt::format("its shape has the size {}", wanted));
     if (wanted <= size) {
       out = slice(out, axes[i], (size - wanted) / 2, (size - wanted) / 2 + wanted);
       continue;

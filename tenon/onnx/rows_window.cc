@@ -42,6 +42,9 @@ Dims per_axis(N& n, std::string_view attribute, size_t count, int64_t otherwise)
   const Dims out = n.ints(attribute).value_or(Dims(count, otherwise));
   TENON_NODE_CHECK(n, out.size() == count, Value,
                    fmt::format("attribute `{}` has {} numbers, expected {}", attribute, out.size(), count));
+  for (const int64_t one : out)  // sums and products of two of them fit 64 bits
+    TENON_NODE_CHECK(n, one == static_cast<int32_t>(one), Value,
+                     fmt::format("attribute `{}` has the number {}", attribute, one));
   return out;
 }
 
@@ -56,6 +59,8 @@ Windows plain_windows(N& n, Dims kernel) {
     TENON_NODE_CHECK(n, w.kernel[i] > 0 && w.stride[i] > 0 && w.dilation[i] > 0, Value,
                      fmt::format("kernels, strides and dilations must be positive, got {}, {} and {}",
                                  w.kernel[i], w.stride[i], w.dilation[i]));
+  TENON_NODE_CHECK(n, rank == 0 || std::ranges::max(w.kernel) <= INT32_MAX, Value,
+                   fmt::format("a kernel of {} elements", std::ranges::max(w.kernel)));
   const Dims pads = per_axis(n, "pads", 2 * rank, 0);
   w.before = Dims(pads.data(), rank);
   w.after = Dims(pads.data() + rank, rank);
@@ -324,12 +329,9 @@ void max_unpool(N& n) {
                    "attribute `kernel_shape` does not fit the input");
   const Windows w = plain_windows(n, *kernel);
   Dims sizes = x.sizes().to_dims();
-  int64_t count = sizes[0] * sizes[1];
-  for (size_t i = 0; i < w.rank(); ++i) {
+  for (size_t i = 0; i < w.rank(); ++i)
     sizes[i + 2] = (sizes[i + 2] - 1) * w.stride[i] - w.before[i] - w.after[i] + w.kernel[i];
-    count *= sizes[i + 2];
-  }
-  const Tensor none = zeros({count}, TensorOptions(x.dtype()).device(x.device()));
+  const Tensor none = zeros(sizes, TensorOptions(x.dtype()).device(x.device())).reshape({-1});
   Tensor out = scatter(none, 0, n.tensor(1).reshape({-1}), x.reshape({-1})).reshape(sizes);
   if (n.has(2)) {
     const Dims given = n.ints(2);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
-
 #include "tenon/core/thread_state.h"
 #include "tenon/onnx/node_call.h"
 
@@ -21,9 +19,6 @@ void compute(const Node& node, Frame& frame) {
     const std::string place = fmt::format(" (onnx: {})", node.text());
     if (error.message().find(" (onnx: ") == std::string_view::npos) error.append(place);
     throw;
-  } catch (const std::length_error&) {
-    throw_error(ErrorKind::OutOfMemory,
-                fmt::format("{}: its sizes are larger than any memory (onnx: {})", node.op, node.text()));
   }
 }
 

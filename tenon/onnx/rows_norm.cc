@@ -156,8 +156,9 @@ void mean_variance_normalization(N& n) {
 void lrn(N& n) {
   const Tensor& x = n.tensor(0);
   TENON_NODE_CHECK(n, x.sizes().size() >= 2, Shape, "its input has no channels");
-  const int64_t size = n.integer("size", 0), channels = x.sizes()[1], before = (size - 1) / 2;
+  const int64_t size = n.integer("size", 0), channels = x.sizes()[1];
   TENON_NODE_CHECK(n, size > 0, Value, fmt::format("attribute `size` is {}", size));
+  const int64_t before = (size - 1) / 2;
   Dims pads(2 * (x.sizes().size() - 1), 0);
   pads[pads.size() - 2] = before;
   pads[pads.size() - 1] = size - 1 - before;

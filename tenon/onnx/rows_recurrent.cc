@@ -229,6 +229,8 @@ void run(N& n, Layer a, const Tensor& w, const Tensor& r) {
                         std::ranges::all_of(activations, [](const Activation& f) { return f.is_usual; });
   const Tensor b = n.optional(3), h = turned(n.optional(5)), c = lstm ? turned(n.optional(6)) : Tensor(),
                holes = lstm ? n.optional(7) : Tensor();
+  TENON_NODE_CHECK(n, !b.defined() || (b.sizes().size() == 2 && b.sizes()[1] == 2 * w.sizes()[1]), Shape,
+                   fmt::format("weights {} and a bias {}", to_string(w.sizes()), to_string(b.sizes())));
   std::vector<Tensor> all, hs, cs;
   for (int64_t i = 0; i < directions; ++i) {
     const auto part = [&](const Tensor& t) { return t.defined() ? select(t, 0, i) : t; };

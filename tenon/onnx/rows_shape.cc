@@ -204,8 +204,8 @@ void pad_of(N& n) {
   for (size_t i = 0; i < num_dims; ++i) {
     if (before[i] == 0 && after[i] == 0) continue;
     constexpr int64_t kMost = int64_t{1} << 48;
-    TENON_NODE_CHECK(n, std::max(std::abs(before[i] + 1), std::abs(after[i] + 1)) < kMost, Value,
-                     fmt::format("pads of {} and {} elements", before[i], after[i]));
+    TENON_NODE_CHECK(n, std::max(before[i], after[i]) < kMost && std::min(before[i], after[i]) > -kMost,
+                     Value, fmt::format("pads of {} and {} elements", before[i], after[i]));
     const int64_t size = x.sizes()[i], end = size + after[i];
     TENON_NODE_CHECK(n, size > 0 || -before[i] >= end, Shape, "an empty dimension has nothing to pad with");
     const Tensor from = empty({std::max<int64_t>(end + before[i], 0)}, TensorOptions(kInt64));

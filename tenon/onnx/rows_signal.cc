@@ -10,6 +10,7 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/matmul/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/onnx/node_call.h"
 #include "tenon/onnx/rows.h"
@@ -26,11 +27,8 @@ void window(N& n, double a, double b, double c) {
   const int64_t size = n.integer(0);
   TENON_NODE_CHECK(n, size >= 0, Value, fmt::format("`size` is {}", size));
   const auto period = static_cast<double>(std::max<int64_t>(size - (n.flag("periodic", true) ? 0 : 1), 1));
-  Tensor out = empty({size}, TensorOptions(kFloat64));
-  for (int64_t i = 0; i < size; ++i) {
-    const double t = kTwoPi * static_cast<double>(i) / period;
-    out.data_ptr<double>()[i] = a - b * std::cos(t) + c * std::cos(2 * t);
-  }
+  const Tensor t = mul(arange(size, TensorOptions(kFloat64)), Scalar(kTwoPi / period));
+  const Tensor out = add(add(mul(cos(t), Scalar(-b)), Scalar(a)), mul(cos(mul(t, Scalar(2))), Scalar(c)));
   n.set(out.to(n.dtype("output_datatype").value_or(kFloat32)));
 }
 void hann(N& n) { window(n, 0.5, 0.5, 0); }

@@ -18,6 +18,8 @@ image = np.ones((1, 8, 3, 3), np.float32)
     ("MaxPool", [image], {"kernel_shape": [2, 2], "pads": [0, 0, 0, HUGE]}, "MaxPool: attribute `pads` has the number 4611686018427387904"),
     ("MaxPool", [image], {"kernel_shape": [HUGE, 2]}, "MaxPool: a kernel of 4611686018427387904 elements"),
     ("ConvInteger", [np.ones((1, 1, 4, 4), np.uint8), np.ones((1, 1, 2, 2), np.uint8)], {"dilations": [HUGE, 1]}, "ConvInteger: attribute `strides` or"),
+    ("RNN", [image[0, :, :2], np.ones((1, 5, 3), np.float32), np.ones((1, 5, 5), np.float32), np.ones((1, 1, 10), np.float32)], {},
+     r"RNN: weights \[1, 5, 3\] and a bias \[1, 1, 10\]"),
     ("Pad", [image, np.array([0, 0, 0, 0, 0, 0, 0, HUGE])], {"mode": "edge"}, "Pad: pads of 0 and 4611686018427387904 elements"),
     ("Pad", [image, np.array([0, 0, 0, 0, 0, 0, 0, 1 << 47])], {"mode": "edge"}, "more bytes|not to be had"),
     ("CenterCropPad", [image, np.array([1, 8, -HUGE, 3])], {}, "CenterCropPad: its shape has the size -4611686018427387904"),

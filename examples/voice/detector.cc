@@ -25,8 +25,9 @@ std::pair<Tensor, Tensor> detect(const tenon::onnx::Model& model, const Tensor& 
   const int64_t n = input.size(0);
   if (outputs.size() != 2 || !(outputs[0].sizes() == tenon::IntArrayRef({n, 1})) ||
       !(outputs[1].sizes() == tenon::IntArrayRef({2, n, kState}))) {
-    throw tenon::Error(tenon::ErrorKind::Value,
-                       "the model returns other shapes than a probability [N, 1] and a state [2, N, 128]");
+    throw tenon::Error(
+        tenon::ErrorKind::Value,
+        "the model returns other shapes, expected a probability [N, 1] and a state [2, N, 128]");
   }
   return {outputs[0], outputs[1]};
 }

@@ -7,6 +7,7 @@
 #include <tenon/builder/inference.h>
 #include <tenon/onnx.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -29,7 +30,8 @@ class Detector {
   Detector(const Detector&) = delete;  // a plan is given addresses of its members
   Detector& operator=(const Detector&) = delete;
 
-  /// The probability of speech in the next kChunk samples. Allocates nothing.
+  /// The probability of speech in the next kChunk samples. Allocates nothing but what the plan's report
+  /// names.
   float operator()(std::span<const float> chunk);
   /// Before the first chunk of a recording.
   void reset();

@@ -67,7 +67,7 @@ float loss_of(const tenon::onnx::Model& model, const Batch& batch) {
 struct Options {
   std::vector<std::string> files;
   std::string recording;
-  int steps = 40;
+  int steps = 20;
   double rate = 2e-4;
 };
 

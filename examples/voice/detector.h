@@ -30,8 +30,8 @@ class Detector {
   Detector(const Detector&) = delete;  // a plan is given addresses of its members
   Detector& operator=(const Detector&) = delete;
 
-  /// The probability of speech in the next kChunk samples. Allocates nothing but what the plan's report
-  /// names.
+  /// The probability of speech in the next kChunk samples. Makes no tensors: the plan reads and writes
+  /// members.
   float operator()(std::span<const float> chunk);
   /// Before the first chunk of a recording.
   void reset();

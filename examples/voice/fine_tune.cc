@@ -106,6 +106,7 @@ Options parse(int argc, char** argv) {
 }
 
 void run(const Options& options) {
+  tenon::set_num_threads(1);  // operators on one chunk are too little work to share
   tenon::onnx::Model model = tenon::onnx::load(options.files[0]);
   tenon::optim::AdamW optimizer(model.parameters(), {.lr = options.rate});
   const Batch held_out = make_batch(1);

@@ -17,7 +17,8 @@ template <class T>
 std::vector<T> values(const Tensor& tensor, DType dtype) {
   TENON_CHECK(!tensor.is_meta(), NotImplemented,
               "the values of an input are needed here, and a plan knows only its sizes");
-  const Tensor dense = tensor.detach().to(Device(), dtype).contiguous();
+  const bool is_plain = tensor.dtype() == dtype && tensor.device() == Device() && tensor.is_contiguous();
+  const Tensor dense = is_plain ? tensor : tensor.detach().to(Device(), dtype).contiguous();
   const T* const begin = dense.data_ptr<T>();
   return {begin, begin + dense.numel()};
 }

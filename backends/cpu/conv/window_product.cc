@@ -105,7 +105,7 @@ template <class T>
 void few_columns(const WindowProduct<T>& w) {
   const int64_t k = w.windows.rows(), columns = w.windows.columns(), taps = w.windows.taps();
   const auto size = static_cast<size_t>(columns * k);
-  T* const rows = static_cast<T*>(gemm_scratch(GemmScratch::Weights, size * sizeof(T)));
+  T* const rows = static_cast<T*>(gemm_scratch(GemmScratch::Band, size * sizeof(T)));
   T* const sums =
       static_cast<T*>(gemm_scratch(GemmScratch::FloatC, static_cast<size_t>(columns * w.rows) * sizeof(T)));
   for (int64_t group = 0; group < w.groups; ++group) {

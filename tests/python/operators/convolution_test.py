@@ -377,3 +377,14 @@ def test_few_results_have_the_bits_that_they_have_among_many(seed):
     padded = conv(x, weight, bias, step, [(k - 1) * hole for k in taps], hole, groups)
     around = [p for k in reversed(taps) for p in ((k - 1) * hole, (k - 1) * hole)]
     assert tenon.equal(padded, conv(F.pad(x, around), weight, bias, step, 0, hole, groups))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_few_results_of_each_phase_of_a_transposed_convolution(count):
+    """Its weights are in order in memory that the few results must not use."""
+    x = tenon.arange(1.0, count + 1)
+    whole = np.zeros(2 * count + 1)
+    for i in range(count):
+        whole[2 * i : 2 * i + 3] += np.array([1, 10, 100]) * (i + 1)
+    got = F.conv_transpose1d(x.reshape(1, 1, count), tenon.tensor([[[1.0, 10, 100]]]), stride=2)
+    assert got.reshape(-1).tolist() == whole.tolist()

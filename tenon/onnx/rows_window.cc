@@ -126,17 +126,50 @@ void conv(N& n) {
                     Dims(w.rank()), n.integer("group", 1)));
 }
 
+/// A transposed convolution whose windows are next to each other: a product with each input alone, whose
+/// results are moved to their places.
+Tensor transposed_side_by_side(const Tensor& x, const Tensor& weight, const Tensor& bias, const Windows& w) {
+  const auto rank = static_cast<int64_t>(w.rank());
+  const int64_t channels = weight.sizes()[0], maps = weight.sizes()[1];
+  Dims order, kernel(w.rank() + 2, 1), parts{x.sizes()[0], maps}, sizes = parts;
+  for (int64_t i = 1; i < rank + 2; ++i) order.push_back(i);
+  order.push_back(0);
+  kernel[0] = weight.numel() / channels;
+  kernel[1] = channels;
+  Tensor each = bias;
+  if (bias.defined()) each = expand(unsqueeze(bias, 1), {maps, kernel[0] / maps}).reshape({-1});
+  const Dims none(w.rank()), one(w.rank(), 1);
+  const Tensor all =
+      convolution(x, permute(weight, order).reshape(kernel), each, one, none, one, false, none, 1);
+  for (const int64_t k : w.kernel) parts.push_back(k);
+  for (int64_t i = 0; i < rank; ++i) parts.push_back(x.sizes()[static_cast<size_t>(i) + 2]);
+  // Results of the last axis are put next to each other first, which copies lines; then lines are moved.
+  const Tensor split = all.reshape(parts);
+  std::vector<Tensor> last;
+  for (int64_t k = 0; k < w.kernel.back(); ++k) last.push_back(select(split, rank + 1, k));
+  Dims back{0, 1};
+  for (int64_t i = 0; i < rank; ++i) {
+    back.push_back(rank + 1 + i);
+    back.push_back(i + 1 < rank ? 2 + i : 2 * rank + 1);
+    sizes.push_back(x.sizes()[static_cast<size_t>(i) + 2] * w.kernel[static_cast<size_t>(i)]);
+  }
+  return permute(stack(last, -1), back).reshape(sizes);
+}
+
 /// The part of a transposed convolution that begins after `w.before` elements of the whole, of these sizes.
 Tensor transposed(const Tensor& x, const Tensor& weight, const Tensor& bias, Windows w, const Dims& sizes,
                   int64_t groups) {
   const Dims none(w.rank());
   Dims more(w.rank());
-  bool is_plain = true;
+  bool is_plain = true, side_by_side = groups == 1 && x.numel() > 0 && weight.numel() > 0;
   for (size_t i = 0; i < w.rank(); ++i) {
     w.after[i] = (x.sizes()[i + 2] - 1) * w.stride[i] + w.extent(i) - w.before[i] - sizes[i];
     more[i] = w.before[i] - w.after[i];
+    side_by_side = side_by_side && w.kernel[i] == w.stride[i] && w.extent(i) == w.kernel[i] &&
+                   w.before[i] == 0 && w.after[i] == 0;
     is_plain = is_plain && w.before[i] >= 0 && more[i] >= 0 && more[i] < std::max(w.stride[i], w.dilation[i]);
   }
+  if (side_by_side) return transposed_side_by_side(x, weight, bias, w);
   if (is_plain) return convolution(x, weight, bias, w.stride, w.before, w.dilation, true, more, groups);
   Tensor out = convolution(x, weight, {}, w.stride, none, w.dilation, true, none, groups);
   for (size_t i = 0; i < w.rank(); ++i) w.before[i] = -w.before[i], w.after[i] = -w.after[i];

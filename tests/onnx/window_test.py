@@ -123,6 +123,20 @@ def test_a_transposed_convolution_may_be_larger_than_its_windows_reach(rng):
     np.testing.assert_allclose(older[0, 0], whole[:8] + b, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", [(2,), (2, 2), (3, 1), (2, 3, 2)])
+def test_a_transposed_convolution_of_windows_side_by_side(rng, kernel):
+    size = (3, 4, 2)[: len(kernel)]
+    x, w, b = rng.standard_normal((2, 3, *size)), rng.standard_normal((3, 2, *kernel)), rng.standard_normal(2)
+    want = np.zeros((2, 2, *(n * k for n, k in zip(size, kernel))))
+    for at in np.ndindex(*size):
+        place = (slice(None), slice(None), *(slice(i * k, i * k + k) for i, k in zip(at, kernel)))
+        want[place] = np.tensordot(x[(slice(None), slice(None), *at)], w, 1)
+    want += b.reshape(-1, *[1] * len(kernel))
+    np.testing.assert_allclose(run("ConvTranspose", x, w, b, strides=kernel), want, rtol=1e-12, atol=1e-12)
+    model = load([node("ConvTranspose", "x w b", "y", strides=kernel)], "x w b", "y")
+    assert tenon.autograd.gradcheck(model, [tenon.from_numpy(t[:1, :1] if t is x else t[:1] if t is w else t).requires_grad_() for t in (x, w, b)])
+
+
 def test_old_forms_of_resizing(rng):
     x = rng.standard_normal((1, 2, 3, 4)).astype(np.float32)
     larger = rows(rows(x, 2, np.arange(6) // 2), 3, np.arange(10) * 2 // 5)

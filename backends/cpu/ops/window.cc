@@ -607,22 +607,18 @@ std::vector<Run> runs_of(const Axis& a) {
   return runs;
 }
 
-/// out[o] = in[places[o]], for rows without long runs.
+/// out[o] = in[places[o]], but for negative places: for rows without long runs.
 template <class T>
-void take_row(char* out, int64_t out_stride, const char* in, int64_t in_stride, const Run* runs,
-              size_t count) {
-  for (size_t r = 0; r < count; ++r) {
-    for (int64_t j = 0; j < runs[r].count; ++j) {
-      std::memcpy(out + (runs[r].begin + j) * out_stride, in + (runs[r].place + j * runs[r].step) * in_stride,
-                  sizeof(T));
-    }
-  }
+void take_row(char* out, int64_t out_stride, const char* in, int64_t in_stride, const int64_t* places,
+              int64_t count) {
+  for (int64_t o = 0; o < count; ++o, out += out_stride)
+    if (places[o] >= 0) std::memcpy(out, in + places[o] * in_stride, sizeof(T));
 }
 
 struct Bytes16 {
   uint64_t low, high;
 };
-using TakeRow = void (*)(char*, int64_t, const char*, int64_t, const Run*, size_t);
+using TakeRow = void (*)(char*, int64_t, const char*, int64_t, const int64_t*, int64_t);
 constexpr TakeRow kTakeRow[kNumElementSizes] = {&take_row<uint8_t>, &take_row<uint16_t>, &take_row<uint32_t>,
                                                 &take_row<uint64_t>, &take_row<Bytes16>};
 
@@ -694,7 +690,8 @@ void axes_copy(const Tensor& self, std::span<const Axis> axes, const Scalar& oth
   const bool channels = channels_inside(out, axes.size());
   const Layout in(self, axes.size(), channels), to(out, axes.size(), channels);
   const std::vector<Axis> all = three_axes(axes);
-  const std::vector<int64_t> places0 = places_of(all[0]), places1 = places_of(all[1]);
+  const std::vector<int64_t> places0 = places_of(all[0]), places1 = places_of(all[1]),
+                             places2 = places_of(all[2]);
   const std::vector<Run> runs = runs_of(all[2]);
   const int64_t count = all[2].outputs, inner = in.inner, row_stride = to.axes[2];
   const auto item = static_cast<int64_t>(out.itemsize());
@@ -741,7 +738,7 @@ void axes_copy(const Tensor& self, std::span<const Axis> axes, const Scalar& oth
           }
           fill(row, done, count);
         }
-        if (short_runs) return take(row, row_stride, from, in.axes[2], runs.data(), runs.size());
+        if (short_runs) return take(row, row_stride, from, in.axes[2], places2.data(), count);
         for (const Run& r : runs) {
           char* dst = row + r.begin * row_stride;
           const char* src = from + r.place * in.axes[2];

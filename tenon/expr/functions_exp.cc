@@ -54,8 +54,10 @@ constexpr std::string_view kExpTail = R"(
   let hi = 1 + x;
   fma(x * x, exp_poly(x), x - (hi - 1)))";
 constexpr std::string_view kExpSignificand = "let r = exp_rest(x); 1 + r + exp_tail(r)";
+// Where the result is 0, as of masked elements, nothing denormal is computed: that takes ten times as long.
 constexpr std::string_view kExp = R"(
-  let y = scale(exp_significand(x), exp_exponent(x));
+  let c = where(x < exp_below, 0, x);
+  let y = scale(exp_significand(c), exp_exponent(c));
   where(x > exp_above, inf, where(x < exp_below, 0, y)))";
 // e^x / 2, which is finite a little further than e^x. For x >= 0.
 constexpr std::string_view kHalfExp =
@@ -78,21 +80,22 @@ constexpr std::string_view kExpm1 = R"(
   where(n == 0, where(x == 0, x, r + u), where(x > exp_above, inf, y)))";
 
 // n / (1 + z) with the rounding of 1 + z repaired: it would weigh up to a unit in the last place where z is
-// small.
+// small. Where z is tiny, its square would be denormal, and repairs nothing.
 constexpr std::string_view kSigmoid = R"(
   let z = exp(-abs(x));
   let n = where(x < 0, z, 1);
   let d = 1 + z;
-  let lost = z - (d - 1);
+  let lost = where(z < 0x1p-60, 0, z - (d - 1));
   let inverse = 1 / d;
   let q = n * inverse;
   fma(fma(-q, lost, fma(-q, d, n)), inverse, q))";
 
 // Below atanh(1/2) a polynomial; above, 1 - 2 / (e^2x + 1), where the quotient is at most half of the result.
+// From 20 on that is 1, and e^-2x would be denormal in the end.
 constexpr std::string_view kTanh = R"(
   let a = abs(x);
   let z = a * a;
-  let e = exp(-2 * a);
+  let e = exp(-2 * where(a > 20, 20, a));
   copysign(where(a < 0.55, fma(a * z, tanh_poly(z), a), 1 - 2 * e / (1 + e)), x))";
 
 // Below 1 the Taylor series, whose tail is far below a unit in the last place.

@@ -87,6 +87,12 @@ class NodeCall {
   Frame& frame_;
 };
 
+/// For a tensor with values, made for a computation with `x`. What a plan is made of has no device.
+inline TensorOptions options_like(const Tensor& x, DType dtype) {
+  return TensorOptions(dtype).device(x.is_meta() ? Device(kCPU) : x.device());
+}
+inline TensorOptions options_like(const Tensor& x) { return options_like(x, x.dtype()); }
+
 /// Throws an error of kind `kind` that says `what` unless `condition` holds.
 #define TENON_NODE_CHECK(n, condition, kind, ...)                     \
   do {                                                                \

@@ -107,11 +107,11 @@ Tensor mean_matrix(const Samples& s, int64_t size, const Tensor& like) {
   for (size_t i = 0; i < s.places.size(); ++i)
     all[static_cast<size_t>(static_cast<int64_t>(i) / (2 * s.each) * size + s.places[i])] +=
         s.weights[i] / static_cast<double>(s.each);
-  return tensor(all, TensorOptions(like.dtype()).device(like.device())).reshape({s.bins, size});
+  return tensor(all, options_like(like)).reshape({s.bins, size});
 }
 /// The elements that samples read, times their weights, along dimension `dim` of an image.
 Tensor taken(const Tensor& image, int64_t dim, const Samples& s) {
-  const TensorOptions options = TensorOptions(image.dtype()).device(image.device());
+  const TensorOptions options = options_like(image);
   Dims shape(3, 1);
   shape[static_cast<size_t>(dim)] = -1;
   return index_select(image, dim, tensor(s.places, TensorOptions(options).dtype(kInt64))) *
@@ -133,8 +133,7 @@ Tensor image_of(N& n, const Tensor& x, int64_t image) {
 }
 void set_regions(N& n, const std::vector<Tensor>& found, int64_t height, int64_t width) {
   const Tensor& x = n.tensor(0);
-  n.set(found.empty() ? zeros({0, x.sizes()[1], height, width}, TensorOptions(x.dtype()).device(x.device()))
-                      : stack(found, 0));
+  n.set(found.empty() ? zeros({0, x.sizes()[1], height, width}, options_like(x)) : stack(found, 0));
 }
 
 void roi_align(N& n) {
@@ -164,7 +163,7 @@ void roi_align(N& n) {
     const Tensor image = image_of(n, x, images[r]);
     const auto& [y, w] = along;
     if (y.each == 0 || w.each == 0)
-      found.push_back(zeros({x.sizes()[1], bins[0], bins[1]}, TensorOptions(x.dtype()).device(x.device())));
+      found.push_back(zeros({x.sizes()[1], bins[0], bins[1]}, options_like(x)));
     else if (mode == "avg")
       found.push_back(matmul(matmul(mean_matrix(y, x.sizes()[2], x), image),
                              transpose(mean_matrix(w, x.sizes()[3], x), 0, 1)));
@@ -202,7 +201,7 @@ void max_roi_pool(N& n) {
       for (const auto& [left, right] : bins[1])
         all.push_back(top < bottom && left < right
                           ? amax(slice(slice(image, 1, top, bottom), 2, left, right), {1, 2})
-                          : zeros({x.sizes()[1]}, TensorOptions(x.dtype()).device(x.device())));
+                          : zeros({x.sizes()[1]}, options_like(x)));
     found.push_back(stack(all, 1).reshape({-1, (*shape)[0], (*shape)[1]}));
   }
   set_regions(n, found, (*shape)[0], (*shape)[1]);

@@ -69,7 +69,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"FastGelu", 1, fast_gelu, kMicrosoft},
     {"FusedMatMul", 1, fused_product, kMicrosoft},
     {"Gelu", 1, plain_gelu, kMicrosoft},
-    {"Gemm", 7, gemm},
+    {"Gemm", 1, gemm},
     {"MatMul", 1, product},
     {"QuickGelu", 1, quick_gelu, kMicrosoft},
 });

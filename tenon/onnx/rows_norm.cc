@@ -35,7 +35,9 @@ void batch_normalization(N& n) {
   // One dimension is a batch of one channel.
   const bool flat = x.sizes().size() == 1;
   const Tensor input = flat ? unsqueeze(x, 1) : x;
-  const bool training = n.opset() >= 14 ? n.flag("training_mode", false) : n.wants(1) || n.wants(2);
+  const bool training = n.opset() >= 14 ? n.flag("training_mode", false)
+                        : n.opset() < 7 ? !n.flag("is_test", false)
+                                        : n.wants(1) || n.wants(2);
   Tensor out;
   if (training) {
     const auto [y, now, rstd, var] =
@@ -170,7 +172,7 @@ void lrn(N& n) {
 }
 
 constexpr auto kRows = std::to_array<Row>({
-    {"BatchNormalization", 7, batch_normalization},
+    {"BatchNormalization", 6, batch_normalization},
     {"EmbedLayerNormalization", 1, embed_layer_normalization, "com.microsoft"},
     {"GroupNormalization", 18, group_normalization},
     {"InstanceNormalization", 6, instance_normalization},

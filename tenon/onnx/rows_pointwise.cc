@@ -19,9 +19,19 @@ template <Tensor (*F)(const Tensor&)>
 void one(N& n) {
   n.set(F(n.tensor(0)));
 }
+/// Input 1. Before version 7, its first dimension stands at an axis of input 0.
+Tensor second(N& n) {
+  const Tensor& b = n.tensor(1);
+  if (n.opset() >= 7 || !n.has("axis")) return b;
+  const size_t count = n.tensor(0).sizes().size();
+  Dims sizes = b.sizes().to_dims();
+  for (auto i = static_cast<size_t>(n.axis(n.integer("axis", 0), count)) + sizes.size(); i < count; ++i)
+    sizes.push_back(1);
+  return b.reshape(sizes);
+}
 template <Tensor (*F)(const Tensor&, const Tensor&)>
 void two(N& n) {
-  n.set(F(n.tensor(0), n.tensor(1)));
+  n.set(F(n.tensor(0), second(n)));
 }
 /// Of any number of inputs.
 template <Tensor (*F)(const Tensor&, const Tensor&)>
@@ -39,7 +49,7 @@ Scalar scalar_like(const Tensor& like, double value) {
 }
 
 void divide(N& n) {
-  const Tensor &a = n.tensor(0), &b = n.tensor(1);
+  const Tensor &a = n.tensor(0), b = second(n);
   n.set(is_integral(a.dtype(), true) ? div(a, b, "trunc") : div(a, b));
 }
 void mod(N& n) {
@@ -50,7 +60,7 @@ void power(N& n) {
   // A constant, which is often 2 or 0.5.
   const bool is_number = n.is_constant(1) && !exponent.requires_grad() && exponent.numel() == 1 &&
                          exponent.sizes().size() <= x.sizes().size() && is_floating_point(x.dtype());
-  n.set(is_number ? pow(x, Scalar(n.number(1))) : pow(x, exponent).to(x.dtype()));
+  n.set(is_number ? pow(x, Scalar(n.number(1))) : pow(x, second(n)).to(x.dtype()));
 }
 void mean_of_all(N& n) {
   Tensor out = n.tensor(0);
@@ -106,6 +116,14 @@ void softsign(N& n) {
   const Tensor& x = n.tensor(0);
   n.set(div(x, add(abs(x), Scalar(1))));
 }
+void prelu_of(N& n) {
+  const Tensor &x = n.tensor(0), &slope = n.tensor(1);
+  // Before version 7, slopes are of channels.
+  const bool by_channel = n.opset() < 7 && slope.numel() > 1;
+  Dims sizes(x.sizes().size(), 1);
+  if (by_channel) sizes[1] = -1;
+  n.set(_prelu_kernel(x, by_channel ? slope.reshape(sizes) : slope));
+}
 void gelu_of(N& n) { n.set(gelu(n.tensor(0), n.text("approximate", "none"))); }
 void swish(N& n) {
   const Tensor& x = n.tensor(0);
@@ -128,8 +146,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"Abs", 1, one<abs>},
     {"Acos", 7, one<acos>},
     {"Acosh", 9, one<acosh>},
-    {"Add", 7, two<plus>},
-    {"And", 7, two<logical_and>},
+    {"Add", 1, two<plus>},
+    {"And", 1, two<logical_and>},
     {"Asin", 7, one<asin>},
     {"Asinh", 9, one<asinh>},
     {"Atan", 7, one<atan>},
@@ -146,21 +164,21 @@ constexpr auto kRows = std::to_array<Row>({
     {"Clip", 1, clip},
     {"Cos", 7, one<cos>},
     {"Cosh", 9, one<cosh>},
-    {"Div", 7, divide},
+    {"Div", 1, divide},
     {"Elu", 1, elu_of},
-    {"Equal", 7, two<eq>},
+    {"Equal", 1, two<eq>},
     {"Erf", 9, one<erf>},
     {"Exp", 1, one<exp>},
     {"Floor", 1, one<floor>},
     {"Gelu", 20, gelu_of},
-    {"Greater", 7, two<gt>},
+    {"Greater", 1, two<gt>},
     {"GreaterOrEqual", 12, two<ge>},
     {"HardSigmoid", 1, hard_sigmoid},
     {"HardSwish", 14, one<hardswish>},
     {"IsInf", 10, is_inf},
     {"IsNaN", 9, one<isnan>},
     {"LeakyRelu", 1, leaky},
-    {"Less", 7, two<lt>},
+    {"Less", 1, two<lt>},
     {"LessOrEqual", 12, two<le>},
     {"Log", 1, one<log>},
     {"Max", 6, several<maximum>},
@@ -168,12 +186,12 @@ constexpr auto kRows = std::to_array<Row>({
     {"Min", 6, several<minimum>},
     {"Mish", 18, one<mish>},
     {"Mod", 10, mod},
-    {"Mul", 7, two<mul>},
+    {"Mul", 1, two<mul>},
     {"Neg", 1, one<neg>},
     {"Not", 1, one<logical_not>},
-    {"Or", 7, two<logical_or>},
-    {"PRelu", 7, two<_prelu_kernel>},
-    {"Pow", 7, power},
+    {"Or", 1, two<logical_or>},
+    {"PRelu", 1, prelu_of},
+    {"Pow", 1, power},
     {"Reciprocal", 1, one<reciprocal>},
     {"Relu", 1, one<relu>},
     {"Round", 11, one<round>},
@@ -186,7 +204,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"Softplus", 1, softplus_of},
     {"Softsign", 1, softsign},
     {"Sqrt", 1, one<sqrt>},
-    {"Sub", 7, two<minus>},
+    {"Sub", 1, two<minus>},
     {"Sum", 6, several<plus>},
     {"SwiGLU", 28, swiglu},
     {"Swish", 24, swish},
@@ -194,7 +212,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"Tanh", 1, one<tanh>},
     {"ThresholdedRelu", 10, thresholded_relu},
     {"Where", 9, choose},
-    {"Xor", 7, two<logical_xor>},
+    {"Xor", 1, two<logical_xor>},
 });
 
 }  // namespace

@@ -205,7 +205,7 @@ void run(N& n, Layer a, const Tensor& w, const Tensor& r) {
                                to_string(r.sizes()), directions));
   a.x = turned(n.tensor(0));
   const int64_t steps = a.x.sizes()[0], batch = a.x.sizes()[1], hidden = r.sizes()[2];
-  const TensorOptions options = TensorOptions(a.x.dtype()).device(a.x.device());
+  const TensorOptions options = options_like(a.x);
   a.clip = n.number("clip", 0);
   a.input_forget = lstm && n.flag("input_forget", false);
   if (n.has(4)) {

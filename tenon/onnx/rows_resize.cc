@@ -74,8 +74,6 @@ double weight_at(const Method& m, double x) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-TensorOptions like(const Tensor& x, DType dtype) { return TensorOptions(dtype).device(x.device()); }
-
 /// One axis of a tensor that is floating.
 Tensor interpolated(const Tensor& x, size_t axis, const Method& m, const ResizedAxis& a) {
   const double step = m.antialias ? std::min(a.scale, 1.0) : 1;  // of the kernel, which antialias widens
@@ -106,12 +104,13 @@ Tensor interpolated(const Tensor& x, size_t axis, const Method& m, const Resized
   for (size_t t = 0; t < taps; ++t) {
     const bool is_last = t + 1 == taps && !out.defined();
     if (!is_last && std::ranges::all_of(weights[t], [](double weight) { return weight == 0; })) continue;
-    const Tensor part = index_select(x, static_cast<int64_t>(axis), tensor(places[t], like(x, kInt64))) *
-                        tensor(weights[t], like(x, x.dtype())).reshape(shape);
+    const Tensor part =
+        index_select(x, static_cast<int64_t>(axis), tensor(places[t], options_like(x, kInt64))) *
+        tensor(weights[t], options_like(x, x.dtype())).reshape(shape);
     out = out.defined() ? out + part : part;
   }
   if (m.coordinates == "tf_crop_and_resize" && std::ranges::count(is_outside, 1.0) > 0)
-    out = where(tensor(is_outside, like(x, kBool)).reshape(shape), Scalar(m.outside), out);
+    out = where(tensor(is_outside, options_like(x, kBool)).reshape(shape), Scalar(m.outside), out);
   return out;
 }
 Tensor nearest(const Tensor& x, size_t axis, const Method& m, const ResizedAxis& a) {
@@ -122,13 +121,13 @@ Tensor nearest(const Tensor& x, size_t axis, const Method& m, const ResizedAxis&
     places.push_back(nearest_to(m, place, a.inputs));
     is_outside.push_back(place < 0 || place > static_cast<double>(a.inputs - 1));
   }
-  const Tensor out = index_select(x, static_cast<int64_t>(axis), tensor(places, like(x, kInt64)));
+  const Tensor out = index_select(x, static_cast<int64_t>(axis), tensor(places, options_like(x, kInt64)));
   if (m.coordinates != "tf_crop_and_resize" || std::ranges::count(is_outside, 1.0) == 0) return out;
   Dims shape(x.sizes().size(), 1);
   shape[axis] = a.outputs;
   const Scalar outside =
       is_integral(x.dtype(), true) ? Scalar(static_cast<int64_t>(m.outside)) : Scalar(m.outside);
-  return where(tensor(is_outside, like(x, kBool)).reshape(shape), outside, out);
+  return where(tensor(is_outside, options_like(x, kBool)).reshape(shape), outside, out);
 }
 
 /// The mode of Tenon's operator that computes the same, or -1.

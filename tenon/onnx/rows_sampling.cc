@@ -146,7 +146,7 @@ void affine_grid(N& n) {
                    fmt::format("maps {} and a size of {} numbers", to_string(theta.sizes()), size.size()));
   const bool aligned = n.flag("align_corners", false);
   const size_t rank = size.size() - 2;
-  const TensorOptions options = TensorOptions(theta.dtype()).device(theta.device());
+  const TensorOptions options = options_like(theta);
   const Dims spatial(size.data() + 2, rank);
   std::vector<Tensor> columns;
   for (size_t i = rank; i-- > 0;) {
@@ -207,7 +207,7 @@ void deform_conv(N& n) {
         regular.push_back(static_cast<double>(o / inner_places % outputs[i] * strides[i] - pads[i] +
                                               t / inner_taps % kernel[i] * dilations[i]));
     at.push_back(select(moved, 2, static_cast<int64_t>(i)).reshape({batch * parts, -1}) +
-                 tensor(regular, TensorOptions(offset.dtype()).device(x.device())));
+                 tensor(regular, options_like(offset)));
   }
   Dims images{batch * parts, channels / parts};
   for (size_t i = 0; i < rank; ++i) images.push_back(x.sizes()[i + 2]);

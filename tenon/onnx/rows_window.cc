@@ -245,7 +245,7 @@ Tensor window_sums(const Tensor& x, const Windows& w, const Dims& outputs) {
   flat[1] = 1;
   kernel.insert(0, 1);
   kernel.insert(0, 1);
-  const Tensor ones_of = ones(kernel, TensorOptions(x.dtype()).device(x.device()));
+  const Tensor ones_of = ones(kernel, options_like(x));
   const Dims none(w.rank());
   const Tensor sums = convolution(all.reshape(flat), ones_of, {}, w.stride, none, w.dilation, false, none, 1);
   sizes.insert(0, x.sizes()[1]);
@@ -275,7 +275,7 @@ void average_pool(N& n) {
     }
     Dims shape(w.rank(), 1);
     shape[i] = -1;
-    out = out / tensor(counts, TensorOptions(x.dtype()).device(x.device())).reshape(shape);
+    out = out / tensor(counts, options_like(x)).reshape(shape);
   }
   n.set(out);
 }
@@ -309,7 +309,7 @@ Tensor places_in_input(Tensor places, const Tensor& x, const Windows& w, IntArra
   Dims shape(w.rank() + 2, 1);
   shape[0] = x.sizes()[0];
   shape[1] = x.sizes()[1];
-  const Tensor channels = arange(shape[0] * shape[1], TensorOptions(kInt64).device(x.device()));
+  const Tensor channels = arange(shape[0] * shape[1], options_like(x, kInt64));
   return places + channels.reshape(shape) * Scalar(plane);
 }
 
@@ -364,7 +364,7 @@ void max_unpool(N& n) {
   Dims sizes = x.sizes().to_dims();
   for (size_t i = 0; i < w.rank(); ++i)
     sizes[i + 2] = (sizes[i + 2] - 1) * w.stride[i] - w.before[i] - w.after[i] + w.kernel[i];
-  const Tensor none = zeros(sizes, TensorOptions(x.dtype()).device(x.device())).reshape({-1});
+  const Tensor none = zeros(sizes, options_like(x)).reshape({-1});
   Tensor out = scatter(none, 0, n.tensor(1).reshape({-1}), x.reshape({-1})).reshape(sizes);
   if (n.has(2)) {
     const Dims given = n.ints(2);
@@ -394,7 +394,7 @@ void col2im_of(N& n) {
     blocks.push_back((image[i] + w.before[i] + w.after[i] - w.extent(i)) / w.stride[i] + 1);
   kernel.insert(0, 1);
   kernel.insert(0, elements);
-  const Tensor weight = eye(elements, TensorOptions(x.dtype()).device(x.device())).reshape(kernel);
+  const Tensor weight = eye(elements, options_like(x)).reshape(kernel);
   sizes.insert(0, channels);
   sizes.insert(0, batch);
   n.set(transposed(x.reshape(blocks), weight, {}, w, image, 1).reshape(sizes));
@@ -417,7 +417,7 @@ void causal_conv(N& n) {
 }
 
 constexpr auto kRows = std::to_array<Row>({
-    {"AveragePool", 7, average_pool},
+    {"AveragePool", 1, average_pool},
     {"CausalConvWithState", 27, causal_conv},
     {"Col2Im", 18, col2im_of},
     {"Conv", 1, conv},

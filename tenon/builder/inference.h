@@ -5,7 +5,7 @@
 //     net.eval();
 //     const tenon::Inference run({image}, [&](std::span<const Tensor> x) { return std::vector{net(x[0])}; });
 //     std::vector<Tensor> y = run({other_image});
-//     run.execute(addresses_of_inputs, addresses_of_outputs);   // no allocation, no lock
+//     run.execute(addresses_of_inputs, addresses_of_outputs);   // no tensors, no lock
 //
 // The function is called once, with inputs that have no bytes. What follows from its weights alone is
 // computed then, and batch norms are folded into the convolutions before them: results differ from eager's by
@@ -62,8 +62,9 @@ class Inference {
   std::vector<Tensor> operator()(std::initializer_list<Tensor> inputs) const {
     return (*this)(std::span(inputs.begin(), inputs.size()));
   }
-  /// The same on contiguous memory of the caller. Takes no lock, and allocates nothing once as many threads
-  /// have run it at once before, but for what the steps allocate that `report` names.
+  /// The same on contiguous memory of the caller. Takes no lock, and makes no memory of its own once
+  /// as many threads have run it at once before; operators that run as calls may take scratch memory from the
+  /// host's cache.
   void execute(std::span<const Address> inputs, std::span<const Address> outputs) const;
 
   /// What was fused, and what was left.

@@ -19,7 +19,7 @@ template <Tensor (*F)(const Tensor&)>
 void one(N& n) {
   n.set(F(n.tensor(0)));
 }
-/// Input 1. Before version 7, its first dimension stands at an axis of input 0.
+/// Input 1. Before version 7, its first dimension is at an axis of input 0.
 Tensor second(N& n) {
   const Tensor& b = n.tensor(1);
   if (n.opset() >= 7 || !n.has("axis")) return b;

@@ -1,8 +1,10 @@
 #include "tenon/onnx/rows_count.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
@@ -16,56 +18,51 @@ Tensor of_ints(const std::vector<int64_t>& values) {
   return out;
 }
 
-/// Orders numbers, NaN last: the rows of a matrix.
-template <class T>
-UniqueRows unique_rows_of(const Tensor& matrix, bool sorted) {
-  const T* const begin = matrix.data_ptr<T>();
-  const auto rows = static_cast<size_t>(matrix.sizes()[0]), width = static_cast<size_t>(matrix.sizes()[1]);
-  const auto compare = [&](size_t a, size_t b) {
-    const T *const left = begin + a * width, *const right = begin + b * width;
-    for (size_t i = 0; i < width; ++i) {
-      if (left[i] < right[i]) return -1;
-      if (right[i] < left[i]) return 1;
-      const bool is_left_nan = left[i] != left[i], is_right_nan = right[i] != right[i];
-      if (is_left_nan != is_right_nan) return is_left_nan ? 1 : -1;
+/// Integers that compare as the elements do: NaN is the largest, and -0 is 0.
+std::vector<int64_t> keys_of(const Tensor& x) {
+  const bool is_real = is_floating_point(x.dtype());
+  const Tensor dense = x.detach().to(is_real ? kFloat64 : kInt64).contiguous();
+  const auto* const begin = static_cast<const int64_t*>(dense.data_ptr());
+  std::vector<int64_t> out(begin, begin + dense.numel());
+  if (is_real)
+    for (int64_t& key : out) {
+      const double value = std::bit_cast<double>(key) + 0.0;
+      key = std::bit_cast<int64_t>(value);
+      if (key < 0) key ^= INT64_MAX;
+      if (value != value) key = INT64_MAX;
     }
-    return 0;
-  };
-  std::vector<size_t> order(rows);
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return compare(a, b) < 0; });
-  std::vector<int64_t> first, place(rows), count;
-  for (size_t i = 0; i < rows; ++i) {
-    if (i == 0 || compare(order[i - 1], order[i]) != 0) {
-      first.push_back(static_cast<int64_t>(order[i]));
-      count.push_back(0);
-    }
-    ++count.back();
-    place[order[i]] = std::ssize(first) - 1;
-  }
-  if (!sorted) {
-    std::vector<size_t> by_first(first.size());
-    std::iota(by_first.begin(), by_first.end(), size_t{0});
-    std::ranges::sort(by_first, {}, [&](size_t i) { return first[i]; });
-    std::vector<int64_t> first_then, count_then, now(first.size());
-    for (const size_t i : by_first) {
-      now[i] = std::ssize(first_then);
-      first_then.push_back(first[i]);
-      count_then.push_back(count[i]);
-    }
-    for (int64_t& at : place) at = now[static_cast<size_t>(at)];
-    first = std::move(first_then);
-    count = std::move(count_then);
-  }
-  return {of_ints(first), of_ints(place), of_ints(count)};
+  return out;
 }
 
 }  // namespace
 
 UniqueRows unique_rows(const Tensor& matrix, bool sorted) {
-  const Tensor host = matrix.detach();
-  if (is_integral(host.dtype(), true)) return unique_rows_of<int64_t>(host.to(kInt64).contiguous(), sorted);
-  return unique_rows_of<double>(host.to(kFloat64).contiguous(), sorted);
+  const std::vector<int64_t> keys = keys_of(matrix);
+  const auto rows = static_cast<size_t>(matrix.sizes()[0]), width = static_cast<size_t>(matrix.sizes()[1]);
+  const auto row = [&](int64_t i) { return std::span(keys).subspan(static_cast<size_t>(i) * width, width); };
+  std::vector<int64_t> order(rows), first_of(rows), first, place(rows), count;
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::ranges::sort(order, [&](int64_t a, int64_t b) {
+    const auto [left, right] = std::ranges::mismatch(row(a), row(b));
+    return left == row(a).end() ? a < b : *left < *right;
+  });
+  for (size_t i = 0; i < rows; ++i) {
+    const bool is_new = i == 0 || !std::ranges::equal(row(order[i - 1]), row(order[i]));
+    if (is_new) first.push_back(order[i]);
+    first_of[static_cast<size_t>(order[i])] = first.back();
+  }
+  if (!sorted) {
+    first.clear();
+    for (size_t i = 0; i < rows; ++i)
+      if (first_of[i] == static_cast<int64_t>(i)) first.push_back(first_of[i]);
+  }
+  count.resize(first.size());
+  for (size_t i = 0; i < first.size(); ++i) order[static_cast<size_t>(first[i])] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < rows; ++i) {
+    place[i] = order[static_cast<size_t>(first_of[i])];
+    ++count[static_cast<size_t>(place[i])];
+  }
+  return {of_ints(first), of_ints(place), of_ints(count)};
 }
 
 std::optional<Tensor> counts(const NGrams& grams, const Tensor& rows) {

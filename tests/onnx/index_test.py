@@ -83,6 +83,13 @@ def test_unique_values_come_in_order_or_as_they_are_first(axis):
     assert count.sum() == place.size
 
 
+def test_unique_values_are_ordered_as_numbers():
+    y = np.array([-0.0, np.nan, 2, -np.inf, 0, np.inf, np.nan, -1e-300, -2])
+    values, first, place, count = run("Unique", y, outputs=4)
+    for ours, theirs in zip((values, first, place, count), np.unique(y, True, True, True)):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_unique_values_are_differentiable():
     model = load([node("Unique", "x", "y", sorted=0)], "x", "y")
     z = tenon.tensor([2.0, 1.0, 2.0], requires_grad=True)

@@ -3,6 +3,7 @@
 Usage: compare.py [--json FILE] [--rounds N] [--core N] [--cpp PROGRAM]
        compare.py --operators [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
        compare.py --sweep [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
+       compare.py --models [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
        compare.py --threads N [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
        compare.py --base DIR [--build DIR] [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
 
@@ -13,6 +14,8 @@ With --operators, operators of a million elements and small programs beside PyTo
 compare_operators.py.
 
 With --sweep, every family of operators over sizes beside the fastest peer; see compare_sweep.py.
+
+With --models, trained networks in ONNX files beside ONNX Runtime, those that are installed; see compare_models.py.
 
 With --threads, what six operators gain from N threads on N cores from --core on; see compare_threads.py.
 
@@ -203,6 +206,7 @@ def main():
     parser.add_argument("--build", metavar="DIR", default=ROOT / "build/release", help="the build to compare")
     parser.add_argument("--rows", metavar="PATTERN", default=".", help="only rows that match; not without an option that names rows")
     parser.add_argument("--sweep", action="store_true", help="families of operators over sizes")
+    parser.add_argument("--models", action="store_true", help="trained networks beside ONNX Runtime")
     parser.add_argument("--threads", type=int, help="what operators gain from so many threads")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -242,6 +246,10 @@ def main():
         return write(
             options.json, compare_operators.compare(re.compile(options.rows), options.rounds or 5, frameworks)
         )
+    if options.models:
+        import compare_models
+
+        return write(options.json, compare_models.compare(re.compile(options.rows), options.rounds or 5))
     if options.sweep:
         import compare_sweep
 

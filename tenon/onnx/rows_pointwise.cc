@@ -71,10 +71,7 @@ void clip(N& n) {
   const Tensor& x = n.tensor(0);
   if (n.opset() >= 11) {
     const Tensor low = n.optional(1), high = n.optional(2);
-    Tensor out = x;
-    if (low.defined()) out = maximum(out, low);
-    if (high.defined()) out = minimum(out, high);
-    return n.set(out);
+    return n.set(low.defined() || high.defined() ? clamp(x, low, high) : x);
   }
   std::optional<Scalar> low, high;
   if (n.has("min")) low = scalar_like(x, n.number("min", 0));

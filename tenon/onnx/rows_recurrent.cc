@@ -79,6 +79,7 @@ Activation activation_of(N& n, std::string name, std::string_view usual, Numbers
 /// The weights of a direction, and its first states. Absent ones are undefined.
 struct Direction {
   Tensor w, r, wb, rb, h, c, peepholes;
+  Tensor w_scale, r_scale;  ///< What products with w and r are multiplied by.
   std::span<const Activation> activations;
   bool reverse = false;
 };
@@ -101,6 +102,9 @@ struct Layer {
 };
 
 Tensor input_of(const Layer& a, const Tensor& x) { return a.replace ? a.replace(x) : x; }
+Tensor scaled(const Tensor& products, const Tensor& scale) {
+  return scale.defined() ? products * scale : products;
+}
 Tensor clipped(const Layer& a, const Tensor& x) {
   return a.clip > 0 ? clamp(x, Scalar(-a.clip), Scalar(a.clip)) : x;
 }
@@ -132,7 +136,7 @@ std::pair<Tensor, Tensor> next_states(const Layer& a, const Direction& d, const 
         a.reset_after ? r * linear(state, rs[2], biases[2]) : linear(r * state, rs[2], biases[2]);
     return {f(1, xs[2] + own) * (Scalar(1) - z) + z * h, c};
   }
-  const Tensor sums = x + linear(state, d.r);
+  const Tensor sums = x + scaled(linear(state, d.r), d.r_scale);
   if (a.cell != Cell::Lstm) return {f(0, sums), c};
   const std::vector<Tensor> gates = chunk(sums, 4, 1);
   const std::vector<Tensor> peepholes =
@@ -158,7 +162,8 @@ States run_by_steps(const Layer& a, const Direction& d) {
     }
     bias = bias + more;
   }
-  const Tensor products = linear(input_of(a, a.x), d.w, bias);
+  Tensor products = scaled(linear(input_of(a, a.x), d.w, d.w_scale.defined() ? Tensor() : bias), d.w_scale);
+  if (d.w_scale.defined() && bias.defined()) products = products + bias;
   const int64_t steps = a.x.sizes()[0];
   std::vector<Tensor> all(static_cast<size_t>(steps));
   Tensor h = d.h, c = d.c;
@@ -189,7 +194,8 @@ std::span<const std::string_view> usual_activations(Cell cell) {
 
 /// Runs the node. The weights are those with the input and with the state, [directions, gates * hidden,
 /// size].
-void run(N& n, Layer a, const Tensor& w, const Tensor& r) {
+void run(N& n, Layer a, const Tensor& w, const Tensor& r, const Tensor& w_scale = {},
+         const Tensor& r_scale = {}) {
   const bool lstm = a.cell == Cell::Lstm, batch_first = n.flag("layout", false);
   const auto turned = [&](const Tensor& t) { return batch_first && t.defined() ? transpose(t, 0, 1) : t; };
   const std::string_view direction = n.text("direction", "forward");
@@ -240,6 +246,8 @@ void run(N& n, Layer a, const Tensor& w, const Tensor& r) {
     Direction d;
     d.w = part(w);
     d.r = part(r);
+    d.w_scale = part(w_scale);
+    d.r_scale = part(r_scale);
     if (b.defined()) {
       const std::vector<Tensor> biases = chunk(part(b), 2, 0);
       d.wb = biases[0];
@@ -289,15 +297,17 @@ Tensor quantized(const Tensor& x) {
 /// LSTM with weights of 8 bits, [directions, size, 4 * hidden], and inputs of products that are quantized.
 void dynamic_quantize_lstm(N& n) {
   const auto weight = [&](size_t i, size_t scale) {
-    const Tensor& factor = n.tensor(scale);
-    const auto wide = [](const Tensor& t) {
-      return t.sizes().size() == 2 ? unsqueeze(t, 1) : t.sizes().size() == 1 ? t.reshape({-1, 1, 1}) : t;
-    };
-    Tensor values = n.tensor(i).to(factor.dtype());
-    if (n.has(scale + 1)) values = values - wide(n.tensor(scale + 1).to(factor.dtype()));
-    return transpose(values * wide(factor), 1, 2);
+    Tensor values = n.tensor(i).to(n.tensor(scale).dtype());
+    if (n.has(scale + 1)) {
+      // Of each direction, or of its columns; most are 0.
+      const std::vector<double> zeros = n.numbers(scale + 1);
+      if (std::ranges::any_of(zeros, [](double zero) { return zero != 0; }))
+        values = values - n.tensor(scale + 1).to(values.dtype()).reshape({values.sizes()[0], 1, -1});
+    }
+    return transpose(values, 1, 2);
   };
-  run(n, {.cell = Cell::Lstm, .replace = quantized}, weight(1, 8), weight(2, 10));
+  const auto scale = [&](size_t i) { return n.tensor(i).reshape({n.tensor(1).sizes()[0], -1}); };
+  run(n, {.cell = Cell::Lstm, .replace = quantized}, weight(1, 8), weight(2, 10), scale(8), scale(10));
 }
 
 constexpr auto kRows = std::to_array<Row>({

@@ -39,7 +39,7 @@ void mel_weights(N& n) {
   const int64_t bands = n.integer(0), length = n.integer(1), rate = n.integer(2);
   const double low = n.number(3), high = n.number(4);
   TENON_NODE_CHECK(
-      n, bands > 0 && length > 0 && rate > 0 && 0 <= low && low <= high, Value,
+      n, bands > 0 && length > 0 && rate > 0 && 0 <= low && low <= high && std::isfinite(high), Value,
       fmt::format("{} bands from {} to {} Hz, of {} points at {} Hz", bands, low, high, length, rate));
   const int64_t rows = length / 2 + 1;
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
@@ -48,15 +48,15 @@ void mel_weights(N& n) {
     const double at =
         mel(low) + static_cast<double>(i) * (mel(high) - mel(low)) / static_cast<double>(bands + 2);
     const double hertz = 700 * (std::pow(10, at / 2595) - 1);
-    return static_cast<int64_t>(
-        std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate)));
+    return std::max(std::floor((static_cast<double>(length) + 1) * hertz / static_cast<double>(rate)), 0.0);
   };
   TENON_NODE_CHECK(
-      n, point(bands + 1) <= rows, Value,
+      n, point(bands + 1) <= static_cast<double>(rows), Value,
       fmt::format("a band ends at {} Hz, beyond a spectrum of {} points at {} Hz", high, length, rate));
   Tensor out = zeros({rows, bands}, TensorOptions(kFloat64));
   for (int64_t band = 0; band < bands; ++band) {
-    const int64_t begin = point(band), peak = point(band + 1), end = point(band + 2);
+    const auto begin = static_cast<int64_t>(point(band)), peak = static_cast<int64_t>(point(band + 1)),
+               end = static_cast<int64_t>(point(band + 2));
     double* const values = out.data_ptr<double>() + band;
     for (int64_t i = begin; i <= peak && i < rows; ++i)
       values[i * bands] =

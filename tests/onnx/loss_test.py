@@ -130,6 +130,7 @@ def test_messages_of_windows_and_spectra():
     assert "HannWindow: `size` is -1" in text("HannWindow", np.int64(-1))
     mel = lambda *numbers: text("MelWeightMatrix", *map(np.int64, numbers[:3]), *map(np.float32, numbers[3:]))
     assert "MelWeightMatrix: 0 bands from 0 to 4000 Hz, of 16 points at 8000 Hz" in mel(0, 16, 8000, 0, 4000)
+    assert "MelWeightMatrix: 2 bands from 0 to inf Hz" in mel(2, 16, 8000, 0, np.inf)
     assert "a band ends at 9000 Hz, beyond a spectrum of 16 points at 8000 Hz" in mel(4, 16, 8000, 0, 9000)
     assert "DFT: along axis 2 of an input of shape [1, 8, 1]" in text("DFT", x, None, np.int64(-1))
     assert "DFT: a transform of 5000 numbers, expected 1 to 4096" in text("DFT", x, np.int64(5000))

@@ -33,14 +33,22 @@ Tensor taken(const Tensor& x, int64_t axis, const Tensor& index) {
   return tenon::index(x, all);
 }
 
+/// Input 1: indices, which are no mask.
+const Tensor& indices(N& n) {
+  const Tensor& index = n.tensor(1);
+  TENON_NODE_CHECK(n, index.dtype() == kInt32 || index.dtype() == kInt64, Type,
+                   fmt::format("`indices` are of {}, expected int32 or int64", name(index.dtype())));
+  return index;
+}
+
 void gather_of(N& n) {
   const Tensor& x = n.tensor(0);
-  n.set(taken(x, n.axis(n.integer("axis", 0), x.sizes().size()), n.tensor(1)));
+  n.set(taken(x, n.axis(n.integer("axis", 0), x.sizes().size()), indices(n)));
 }
 void gather_elements(N& n) {
   const Tensor& x = n.tensor(0);
   const int64_t axis = n.axis(n.integer("axis", 0), x.sizes().size());
-  n.set(gather(x, axis, from_front(n.tensor(1), size_of(x, axis))));
+  n.set(gather(x, axis, from_front(indices(n), size_of(x, axis))));
 }
 
 /// The last dimension of `index` as one index tensor for each dimension of `x` after the first `batch`,
@@ -65,7 +73,7 @@ std::vector<Tensor> each_index(N& n, const Tensor& x, const Tensor& index, int64
 }
 void gather_nd(N& n) {
   const Tensor& x = n.tensor(0);
-  n.set(tenon::index(x, each_index(n, x, n.tensor(1), n.integer("batch_dims", 0))));
+  n.set(tenon::index(x, each_index(n, x, indices(n), n.integer("batch_dims", 0))));
 }
 
 /// What the operators call a reduction.
@@ -79,14 +87,14 @@ std::string_view reduction(N& n) {
 void scatter_elements(N& n) {
   const Tensor &x = n.tensor(0), &updates = n.tensor(2);
   const int64_t axis = n.axis(n.integer("axis", 0), x.sizes().size());
-  const Tensor index = from_front(n.tensor(1), size_of(x, axis));
+  const Tensor index = from_front(indices(n), size_of(x, axis));
   const std::string_view how = reduction(n);
   n.set(how.empty()    ? scatter(x, axis, index, updates)
         : how == "sum" ? scatter_add(x, axis, index, updates)
                        : scatter_reduce(x, axis, index, updates, how));
 }
 void scatter_nd(N& n) {
-  const Tensor &x = n.tensor(0), &index = n.tensor(1), &updates = n.tensor(2);
+  const Tensor &x = n.tensor(0), &index = indices(n), &updates = n.tensor(2);
   const std::string_view how = reduction(n);
   const std::vector<Tensor> all = each_index(n, x, index, 0);
   if (how.empty() || how == "sum") return n.set(index_put(x, all, updates, how == "sum"));
@@ -127,8 +135,9 @@ void tensor_scatter(N& n) {
 void one_hot_of(N& n) {
   const Tensor &index = n.tensor(0), &values = n.tensor(2);
   TENON_NODE_CHECK(n, values.numel() == 2, Shape, "`values` are not two");
-  const auto depth = static_cast<int64_t>(n.number(1));
-  TENON_NODE_CHECK(n, depth >= 0, Value, fmt::format("`depth` is {}", depth));
+  const double given = n.number(1);
+  TENON_NODE_CHECK(n, 0 <= given && given < 1e15, Value, fmt::format("`depth` is {}", given));
+  const auto depth = static_cast<int64_t>(given);
   const size_t rank = index.sizes().size() + 1;
   const int64_t axis = n.axis(n.integer("axis", -1), rank);
   Dims sizes(rank, 1);
@@ -191,7 +200,7 @@ void tf_idf_vectorizer(N& n) {
 void array_feature_extractor(N& n) {
   const Tensor& x = n.tensor(0);
   TENON_NODE_CHECK(n, !x.sizes().empty(), Shape, "its input has no dimensions");
-  const Tensor out = taken(x, static_cast<int64_t>(x.sizes().size()) - 1, n.tensor(1).reshape({-1}));
+  const Tensor out = taken(x, static_cast<int64_t>(x.sizes().size()) - 1, indices(n).reshape({-1}));
   n.set(x.sizes().size() == 1 ? out.reshape({1, -1}) : out);
 }
 void bit_cast(N& n) {

@@ -122,6 +122,8 @@ def test_messages_name_what_is_out_of_range_or_does_not_fit():
         assert "is out of bounds for dimension 0 with size 3" in text("ScatterND", x, far, x[:1, 0], reduction=reduction)
         assert "index 4 is out of bounds for dimension" in text("ScatterND", x, np.array([[0, 4]]), x[:1, 0], reduction=reduction)
     assert "is out of bounds for dimension 0 with size 3" in text("GatherND", x, far)
+    for op in ("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"):
+        assert f"{op}: `indices` are of bool, expected int32 or int64" in text(op, x, far > 0, x)
     assert "axis 3 of a tensor with 3 dimensions" in text("Gather", x, far, axis=3)
     assert "GatherND: `indices` of 2 dimensions, and 2 of a batch" in text("GatherND", x, far, batch_dims=2)
     assert "GatherND: indices of 4 dimensions, for 3" in text("GatherND", x, np.zeros((2, 4), np.int64))
@@ -130,6 +132,7 @@ def test_messages_name_what_is_out_of_range_or_does_not_fit():
     assert "TensorScatter: its axis is that of the batch" in text("TensorScatter", x, x, axis=0, opset=24)
     assert "OneHot: `values` are not two" in text("OneHot", far, np.int64(3), np.array([0.0]))
     assert "OneHot: `depth` is -3" in text("OneHot", far, np.int64(-3), np.array([0.0, 1]))
+    assert "OneHot: `depth` is nan" in text("OneHot", far, np.float32("nan"), np.array([0.0, 1]))
     assert "Compress: `condition` has not one dimension" in text("Compress", x, np.ones((1, 1), np.bool_))
     assert "ArrayFeatureExtractor: its input has no dimensions" in text("ArrayFeatureExtractor", np.float32(1), far, domain="ai.onnx.ml")
     assert "BitCast: from float32 to int64, whose elements have another size" in text("BitCast", x, to=7, opset=26)

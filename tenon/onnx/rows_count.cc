@@ -75,15 +75,17 @@ std::optional<Tensor> counts(const NGrams& grams, const Tensor& rows) {
     const int64_t end = n < grams.starts.size() ? grams.starts[n] : std::ssize(grams.pool);
     if (begin < 0 || end < begin || end > std::ssize(grams.pool)) return std::nullopt;
     for (int64_t at = begin; at + static_cast<int64_t>(n) <= end; at += static_cast<int64_t>(n), ++next) {
-      if (next >= grams.columns.size() || grams.columns[next] < 0) return std::nullopt;
+      // Columns are counted from 0, so that there are no more than n-grams.
+      if (next >= grams.columns.size() || grams.columns[next] < 0 ||
+          grams.columns[next] >= std::ssize(grams.columns))
+        return std::nullopt;
       const auto from = grams.pool.begin() + at;
       columns.emplace(std::vector(from, from + static_cast<int64_t>(n)), grams.columns[next]);
       width = std::max(width, grams.columns[next] + 1);
     }
   }
-  // Columns are counted from 0, so that there are no more than n-grams.
-  if (next != grams.columns.size() || width > std::ssize(grams.columns) || grams.shortest < 1 ||
-      grams.longest > std::ssize(grams.starts) || grams.most_skips < 0)
+  if (next != grams.columns.size() || grams.shortest < 1 || grams.longest > std::ssize(grams.starts) ||
+      grams.most_skips < 0)
     return std::nullopt;
   const Tensor dense = rows.to(kInt64).contiguous();
   const int64_t count = dense.sizes()[0], length = dense.sizes()[1];

@@ -127,6 +127,8 @@ void grid_sample(N& n) {
   m.aligned = n.flag("align_corners", false);
   Dims sizes(grid.sizes().data(), rank + 1);
   sizes.insert(1, x.sizes()[1]);
+  if (x.numel() == 0 || grid.numel() == 0)
+    return n.set(zeros(sizes, TensorOptions(x.dtype()).device(x.device())));
   const Tensor real = is_integral(x.dtype(), true) ? x.to(grid.dtype()) : x;
   std::vector<Tensor> at;
   for (size_t i = 0; i < rank; ++i) {
@@ -195,6 +197,11 @@ void deform_conv(N& n) {
       Shape,
       fmt::format("input {}, weights {} and offsets {} in {} groups and {} groups of offsets",
                   to_string(x.sizes()), to_string(weight.sizes()), to_string(offset.sizes()), groups, parts));
+  Dims sizes = outputs;
+  sizes.insert(0, maps);
+  sizes.insert(0, batch);
+  if (x.numel() == 0 || offset.numel() == 0)
+    return n.set(zeros(sizes, TensorOptions(x.dtype()).device(x.device())));
   const Tensor moved = offset.reshape({batch * parts, taps, static_cast<int64_t>(rank), places});
   std::vector<Tensor> at;
   int64_t inner_taps = taps, inner_places = places;
@@ -213,9 +220,6 @@ void deform_conv(N& n) {
   for (size_t i = 0; i < rank; ++i) images.push_back(x.sizes()[i + 2]);
   Tensor found = sampled(x.reshape(images), at, {});
   if (n.has(4)) found = found * n.tensor(4).reshape({batch * parts, 1, -1});
-  Dims sizes = outputs;
-  sizes.insert(0, maps);
-  sizes.insert(0, batch);
   Tensor out = matmul(weight.reshape({groups, maps / groups, -1}),
                       found.reshape({batch, groups, channels / groups * taps, places}))
                    .reshape(sizes);

@@ -8,6 +8,7 @@
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/copy/functions.h"
 #include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/generated/window/functions.h"
 #include "tenon/onnx/node_call.h"
 #include "tenon/onnx/rows.h"
@@ -171,7 +172,10 @@ Tensor resized(const Tensor& x, const Method& m, const std::vector<ResizedAxis>&
     const ResizedAxis& a = axes[i];
     const bool whole = m.coordinates != "tf_crop_and_resize" || (a.start == 0 && a.end == 1);
     if (a.inputs == a.outputs && a.scale == 1 && whole) continue;
-    out = is_nearest ? nearest(out, i, m, a) : interpolated(out, i, m, a);
+    if (a.outputs == 0)
+      out = slice(out, static_cast<int64_t>(i), 0, 0);
+    else
+      out = is_nearest ? nearest(out, i, m, a) : interpolated(out, i, m, a);
   }
   return out.to(x.dtype());
 }

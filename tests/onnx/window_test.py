@@ -228,6 +228,8 @@ def test_no_images_give_no_results():
     assert run("ConvTranspose", none, weight.transpose(1, 0, 2, 3).copy(), strides=[2, 2]).shape == (0, 4, 10, 10)
     assert [r.shape for r in run("MaxPool", none, kernel_shape=[2, 2], outputs=2)] == [(0, 2, 4, 4)] * 2
     assert run("Resize", none, None, np.array([1, 1, 2, 2], np.float32)).shape == (0, 2, 10, 10)
+    tiny = np.array([1, 1, 1e-30, 1], np.float32)
+    assert run("Resize", none[:, :, :3], None, tiny, mode="linear", antialias=1).shape == (0, 2, 0, 5)
     assert run("GridSample", none, np.zeros((0, 3, 2, 2), np.float32)).shape == (0, 2, 3, 2)
     assert run("DeformConv", none, weight, np.zeros((0, 8, 4, 4), np.float32)).shape == (0, 4, 4, 4)
     assert run("NonMaxSuppression", np.zeros((0, 1, 4), np.float32), np.zeros((0, 2, 1), np.float32), np.array(3)).shape == (0, 3)

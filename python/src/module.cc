@@ -18,8 +18,8 @@ bool fill(PyObject* module) {
          add_conversion(module) && add_copying(module) && add_indexing(module) && add_dlpack(module) &&
          add_autograd(module) && add_introspection(module) && add_memory(module) && add_devices(module) &&
          add_graphs(module) && add_builder(module) && add_cached_plan(module) && add_recording(module) &&
-         add_plans(module) && add_optimizers(module) && add_weights(module) && add_onnx(module) && add_inference(module) && add_dispatch_queries(module) &&
-         add_library(module);
+         add_plans(module) && add_optimizers(module) && add_weights(module) && add_onnx(module) &&
+         add_inference(module) && add_dispatch_queries(module) && add_library(module);
 }
 
 /// The one module of the process, also where it is imported again. Types, interned names and the interpreter

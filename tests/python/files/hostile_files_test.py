@@ -333,6 +333,7 @@ def test_a_device_without_end_is_refused_by_its_first_bytes():
 
 
 WAITS = """
+import signal
 import sys
 import tenon
 from tenon.safetensors import load_file, safe_open, save_file
@@ -340,6 +341,7 @@ from tenon.safetensors import load_file, safe_open, save_file
 call = {"load": lambda path: tenon.load(path), "load_file": load_file, "safe_open": safe_open,
         "save": lambda path: tenon.save([1], path), "save_file": lambda path: save_file({"w": tenon.ones(1)}, path),
         "full": lambda path: tenon.save(tenon.zeros(1 << 20), path)}[sys.argv[1]]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who started the tests may ignore it
 try:
     print("waits", flush=True)
     call(sys.argv[2])

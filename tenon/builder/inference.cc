@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "tenon/builder/inference_impl.h"
 #include "tenon/builder/tracer.h"
 #include "tenon/core/error.h"
@@ -113,10 +115,7 @@ std::vector<Tensor> Inference::operator()(std::span<const Tensor> given) const {
     from.push_back(reinterpret_cast<Address>(inputs.back().data_ptr()));
   }
   for (size_t i = 0; i < impl.outputs.size(); ++i) {
-    const Tensor& constant = impl.kept[i];
-    outputs.push_back(constant.defined()
-                          ? constant.clone()
-                          : empty(impl.outputs[i].sizes, TensorOptions(impl.outputs[i].dtype)));
+    outputs.push_back(empty(impl.outputs[i].sizes, TensorOptions(impl.outputs[i].dtype)));
     to.push_back(reinterpret_cast<Address>(outputs.back().data_ptr()));
   }
   execute(from, to);
@@ -131,8 +130,13 @@ void Inference::execute(std::span<const Address> inputs, std::span<const Address
   std::unique_ptr<Impl::Run> run = impl.take();
   size_t count = 0;
   for (const Address a : inputs) run->addresses[count++] = a;
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (!impl.kept[i].defined()) run->addresses[count++] = outputs[i];
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& constant = impl.kept[i];
+    if (!constant.defined())
+      run->addresses[count++] = outputs[i];
+    else if (constant.numel() > 0)
+      std::memcpy(reinterpret_cast<void*>(outputs[i]), constant.data_ptr(), constant.nbytes());
+  }
   const NoGradGuard no_grad;
   impl.plan->execute(std::span(run->addresses).first(count),
                      {reinterpret_cast<std::byte*>(run->workspace ? run->workspace->address_now() : 0),

@@ -43,6 +43,20 @@ TEST(Inference, GivesEagerBitsAtAddresses) {
   }
 }
 
+TEST(Inference, WritesResultsThatNoInputChanges) {
+  const Tensor weight = randn({2, 3});
+  const Inference run({ones({2})}, [&](std::span<const Tensor> x) {
+    return Tensors{weight.t(), mul(x[0], 2)};
+  });
+  const Tensor x = ones({2}), fixed = zeros({3, 2}), doubled = zeros({2});
+  const std::array<Address, 1> from{reinterpret_cast<Address>(x.data_ptr())};
+  const std::array<Address, 2> to{reinterpret_cast<Address>(fixed.data_ptr()),
+                                  reinterpret_cast<Address>(doubled.data_ptr())};
+  run.execute(from, to);
+  EXPECT_TRUE(equal(fixed, weight.t()));
+  EXPECT_TRUE(equal(doubled, full({2}, 2)));
+}
+
 TEST(Inference, NamesInputsThatDoNotFit) {
   const Inference run({ones({2, 4})}, [](std::span<const Tensor> x) { return Tensors{mul(x[0], 2)}; });
   const auto message = [&](const Tensors& inputs) {

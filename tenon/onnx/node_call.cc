@@ -40,7 +40,7 @@ void NodeCall::refuse(ErrorKind kind, std::string_view what) const {
 }
 
 bool NodeCall::has(size_t i) const noexcept {
-  return i < node_.inputs.size() && node_.inputs[i] != kAbsent && !frame_.item(node_.inputs[i]).is_absent();
+  return i < node_.inputs.size() && node_.inputs[i] != kAbsent && !frame_.is_absent(node_.inputs[i]);
 }
 Item NodeCall::item(size_t i) const {
   return i < node_.inputs.size() && node_.inputs[i] != kAbsent ? frame_.item(node_.inputs[i]) : Item{};

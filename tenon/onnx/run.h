@@ -20,6 +20,9 @@ class Frame {
     const auto i = static_cast<size_t>(~slot);
     return i < weights_.size() ? weights_[i] : program_.constants[i].value;
   }
+  bool is_absent(Slot slot) const noexcept {
+    return slot >= 0 ? values_[static_cast<size_t>(slot)].is_absent() : !tensor(slot).defined();
+  }
   Item item(Slot slot) const { return slot >= 0 ? values_[static_cast<size_t>(slot)] : Item{tensor(slot)}; }
   void set(Slot slot, Item value) { values_[static_cast<size_t>(slot)] = std::move(value); }
   /// Runs the nodes in turn. The graph's inputs are set before.

@@ -49,6 +49,13 @@ class StorageImpl final : public RefCounted {
   }
   /// Memory of ours that is not lent (LentStorage).
   bool resizable() const noexcept { return allocator_ && loans_.load(std::memory_order_acquire) == 0; }
+  /// Whether only users of this object write to the bytes: memory of ours, or foreign memory of which its
+  /// owner said so, that is not lent.
+  bool is_private() const noexcept {
+    return (allocator_ || private_) && loans_.load(std::memory_order_acquire) == 0;
+  }
+  /// Foreign memory that its owner shows to no one else.
+  void set_private() noexcept { private_ = true; }
   bool read_only() const noexcept { return read_only_; }
   void set_read_only(bool on) noexcept { read_only_ = on; }
 
@@ -94,6 +101,7 @@ class StorageImpl final : public RefCounted {
   Device device_;
   bool in_place_ = false;  // the bytes follow this object in the same block
   bool read_only_ = false;
+  bool private_ = false;
   std::atomic<bool> watched_{false};
   std::atomic<int32_t> change_detail_{-1};  // of changed_at, as change_place_
   std::atomic<uint32_t> loans_{0};          // LentStorages of it

@@ -101,6 +101,7 @@ Storage Mapping::storage(size_t offset, size_t size) {
   auto part = std::make_unique<Part>(shared_from_this());
   Storage storage = Storage::from_foreign(reinterpret_cast<Address>(begin_ + offset), size, kCPU,
                                           &Part::release, part.get());
+  storage->set_private();
   part.release()->add(storage.operator->());
   if (storage->is_pending()) materialize(*storage);
   return storage;

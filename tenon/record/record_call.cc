@@ -72,10 +72,11 @@ const char* Recorder::refuses(const Tensor& t) const {
   if (!impl.keys().has(Functionality::Dense)) return "a tensor has a kernel of another kind";
   if (!has_arithmetic(impl.dtype())) return "a tensor has a dtype without arithmetic";
   const StorageImpl& storage = *impl.storage();
-  if (storage.allocator() != &cpu_allocator() || !storage.resizable()) {
-    if (storage.allocator() && storage.resizable()) return "its memory is pinned";
+  if (!storage.is_private()) {
     if (!options_.trust_shared && !storage.is_pending())
       return "its memory is shared with NumPy, DLPack or another owner: clone() it to record";
+  } else if (storage.allocator() && storage.allocator() != &cpu_allocator()) {
+    return "its memory is pinned";
   }
   return nullptr;
 }

@@ -105,6 +105,21 @@ TEST(Randn, IsBoxMullerOfTheStreamsWords) {
   }
 }
 
+TEST(Randperm, IsTheOrderOfTheStreamsWords) {
+  for (const int64_t n : {0, 1, 2, 7, 1000, 100'003}) {
+    std::vector<std::pair<uint64_t, int64_t>> words;
+    for (int64_t i = 0; i < n; ++i) {
+      const PhiloxBlock b = random::philox_block(5, static_cast<uint64_t>(i / 2));
+      const auto half = static_cast<size_t>(2 * (i % 2));
+      words.emplace_back(static_cast<uint64_t>(b[half + 1]) << 32 | b[half], i);
+    }
+    std::sort(words.begin(), words.end());
+    manual_seed(5);
+    const auto found = numbers<int64_t>(randperm(n));
+    for (size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], static_cast<double>(words[i].second));
+  }
+}
+
 TEST(Randperm, IsAPermutationThatTheSeedDecides) {
   manual_seed(3);
   auto p = numbers<int64_t>(randperm(1000));

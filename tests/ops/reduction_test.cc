@@ -4,7 +4,9 @@
 
 #include "tenon/core/parallel.h"
 #include "tenon/generated/factory/functions.h"
+#include "tenon/generated/random/functions.h"
 #include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {
@@ -174,6 +176,47 @@ TEST(Cumsum, AddsAlongADimension) {
     }
   }
   EXPECT_EQ(cumsum(tensor({true, true}), 0).dtype(), kInt64);
+}
+
+// The documented order, written as a recursion: runs of 16 are chains, their totals are scanned likewise.
+std::vector<double> scanned(const std::vector<double>& x) {
+  if (x.empty()) return {};
+  std::vector<double> places, totals;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double chain = i % 16 == 0 ? x[i] : places.back() + x[i];
+    places.push_back(chain);
+    if (i % 16 == 15) totals.push_back(chain);
+  }
+  const std::vector<double> before = scanned(totals);
+  for (size_t i = 16; i < x.size(); ++i) places[i] = before[i / 16 - 1] + places[i];
+  return places;
+}
+
+TEST(Cumsum, AddsInTheOrderOfATree) {
+  for (const int64_t n : {1, 15, 16, 17, 255, 256, 257, 4095, 4097, 70'000}) {
+    manual_seed(static_cast<uint64_t>(n));
+    const Tensor x = randn({n}, kFloat64) * (randn({n}, kFloat64) * 8).exp();
+    const auto* values = static_cast<const double*>(x.data_ptr());
+    const std::vector<double> want = scanned({values, values + n});
+    const Tensor found = cumsum(x, 0);
+    // Among others: rows that go together.
+    const Tensor column = cumsum(x.unsqueeze(1).expand({n, 9}).contiguous(), 0).select(1, 8).contiguous();
+    const auto *row = static_cast<const double*>(found.data_ptr()),
+               *columns = static_cast<const double*>(column.data_ptr());
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_EQ(row[i], want[i]) << n << " " << i;
+      ASSERT_EQ(columns[i], want[i]) << n << " " << i;
+    }
+  }
+}
+
+TEST(Cumprod, OfARunThatOverflowsAfterAZeroIsZero) {
+  // Runs of 16: the first has a zero, the second is infinite in float64.
+  const Tensor x = full({40}, 1e30, kFloat64).mul(1e20);
+  x.select(0, 3).fill_(0.0);
+  for (const Tensor& t :
+       {cumprod(x, 0), cumprod(x.unsqueeze(1).expand({40, 9}), 0).select(1, 5), x.cumprod_(0)})
+    for (int64_t i = 0; i < 40; ++i) EXPECT_EQ(t.select(0, i).item().to_double() == 0, i >= 3) << i;
 }
 
 TEST(Var, DividesByNMinusCorrection) {

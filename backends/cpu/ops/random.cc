@@ -1,6 +1,7 @@
 // Random numbers on the CPU. Element i takes words by its number alone, so threads and vectors change
 // nothing: float32 and half types word i of the stream, float64 and integers words 2i and 2i + 1. Normal
-// numbers come in pairs, r cos(t) and r sin(t), from the words of both (Box and Muller, 1958).
+// numbers come in pairs, r cos(t) and r sin(t), from the words of both (Box and Muller, 1958). A permutation
+// is the order of words of 64 bits.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "backends/cpu/ops/philox_kernels.h"
 #include "backends/cpu/ops/stub_functions.h"
 #include "backends/cpu/report.h"
+#include "backends/cpu/sort/row_sorter.h"
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/error.h"
 #include "tenon/core/half.h"
@@ -190,20 +192,26 @@ void bernoulli(const Tensor& dst, const Tensor& p, PhiloxState state) {
 }
 
 void randperm(const Tensor& dst, PhiloxState state) {
-  // Fisher and Yates: place i takes any of the first i + 1, by word i of the stream.
+  // The order of one word for each number; of equal words the first number comes first. Upper halves are
+  // sorted, as signed integers of the same order; few are equal.
   const int64_t n = dst.numel();
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; i += 2) {
-    const PhiloxBlock block = philox_block(state.seed, state.offset + static_cast<uint64_t>(i / 2));
-    for (int64_t h = 0; h < 2 && i + h < n; ++h) {
-      const auto at = static_cast<size_t>(i + h);
-      const auto j = static_cast<size_t>(uniform_below(philox_word64(block, static_cast<int>(h)), at + 1));
-      order[at] = order[j];
-      order[j] = static_cast<int64_t>(at);
-    }
+  const Tensor uppers = make_empty({n}, DType::Int32), sorted = make_empty({n}, DType::Int32),
+               lowers = make_empty({n}, DType::Int32), order = make_empty({n}, DType::Int64);
+  auto *upper = static_cast<int32_t*>(uppers.data_ptr()), *value = static_cast<int32_t*>(sorted.data_ptr());
+  auto* const lower = static_cast<uint32_t*>(lowers.data_ptr());
+  auto* const place = static_cast<int64_t*>(order.data_ptr());
+  for_each_word<2>(state, n, [&](int64_t i, uint64_t w) {
+    upper[i] = static_cast<int32_t>(static_cast<uint32_t>(w >> 32) ^ 1U << 31);
+    lower[i] = static_cast<uint32_t>(w);
+  });
+  RowSorter(DType::Int32, n, n, false).sort(upper, value, place);
+  for (int64_t i = 0, end = 0; i < n; i = end) {
+    for (end = i + 1; end < n && value[end] == value[i];) ++end;
+    if (end - i > 1)
+      std::stable_sort(place + i, place + end, [&](int64_t a, int64_t b) { return lower[a] < lower[b]; });
   }
   convert_fn(DType::Int64, dst.dtype())(dst.data_ptr(), {static_cast<int64_t>(dst.itemsize()), 0},
-                                        order.data(), {8, 0}, n, 1);
+                                        order.data_ptr(), {8, 0}, n, 1);
 }
 
 }  // namespace tenon::cpu

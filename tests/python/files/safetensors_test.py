@@ -491,3 +491,24 @@ def test_every_cut_and_random_damage_is_noticed():
         if damaged != whole:
             with pytest.raises(ValueError, match="^load: "):
                 load(damaged)
+
+
+def test_weights_that_are_mapped_are_recorded(path):
+    """Nobody else writes to them; once NumPy shows them, someone may."""
+    save_file({"w": tenon.rand(64, 64), "b": tenon.rand(64)}, path)
+    weights = load_file(path)
+    x = tenon.rand(1024, 64)
+
+    def step(x):
+        return (x @ weights["w"] + weights["b"]).relu() * 2
+
+    compiled = tenon.compile(step)
+    want = step(x)
+    for _ in range(3):
+        assert tenon.equal(compiled(x), want)
+    assert "shared" not in str(compiled.explain())
+    shown = weights["b"].numpy()
+    compiled(x)
+    assert "its memory is shared with NumPy" in str(compiled.explain())
+    shown += 1
+    assert tenon.equal(compiled(x), step(x))

@@ -1,13 +1,14 @@
 """Operators and small programs on Tenon and on PyTorch, in one process on one pinned core; see compare.py --operators.
 
 Each row runs the same statement on both, in alternated rounds, of which the fastest counts. A row has a bound: how many
-times PyTorch's time it may take. A bound of `ns` is for an element, because PyTorch's own maths differs between processors.
+times PyTorch's time it may take; where NumPy and SciPy are peers too, that of the fastest. A bound of `ns` is for an element,
+because PyTorch's own maths differs between processors.
 """
 
 import gc
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 SETUP = """
 F = t.nn.functional
@@ -22,6 +23,7 @@ class Row:
     statement: str
     setup: str = ""
     elements: int = 0  # where the bound is in ns an element
+    arrays: dict[str, str] = field(default_factory=dict)  # statements of NumPy and SciPy, of arrays in place of tensors
 
 
 def rows():
@@ -34,6 +36,7 @@ def rows():
     yield from _indexed()
     yield from _sort()
     yield from _windows()
+    yield from _transforms()
     yield from _recurrent()
     yield from _programs()
 
@@ -219,6 +222,19 @@ def _convolution_gradients():
             yield Row(f"conv2d {name}, gradient of {part}", 0.9, call, setup)
 
 
+def _transforms():
+    def row(name, bound, call, setup):
+        module, _, rest = call.partition(".")
+        return Row(name, bound, f"t.{call}", setup, arrays={"numpy": f"np.{call}", "scipy": f"scipy.{module}.{rest}"})
+
+    for n in (16, 256, 1024, 4096, 1000, 1009, 65536, 1 << 20):
+        yield row(f"fft {n}", 0.7 if n <= 4096 and n % 16 == 0 else 1.0, "fft.fft(a)", f"a = t.randn({n}, dtype=t.complex64)")
+    yield row("rfft 256x1024", 1.0, "fft.rfft(a)", "a = t.randn(256, 1024)")
+    yield row("fft2 512x512", 1.0, "fft.fft2(a)", "a = t.randn(512, 512, dtype=t.complex64)")
+    signal = "a, w = t.randn(16000), t.hann_window(400)"
+    yield Row("stft of 1 s, 400/160", 1.0, "t.stft(a, 400, 160, window=w, return_complex=True)", signal)
+
+
 def _recurrent():
     for layer in ("LSTM", "GRU"):
         for name, bound, shape in (("one step", 0.3, (1, 1)), ("100 steps", 0.65, (100, 1)), ("100 steps, batch 32", 0.8, (100, 32))):
@@ -308,6 +324,24 @@ def prepare(row, framework):
     return scope["run"]
 
 
+def prepare_arrays(row, framework, peer):
+    """The same for NumPy or SciPy: tensors of the setup are arrays."""
+    import numpy as np
+
+    scope = {"t": framework, "sys": sys, "np": np}
+    if peer == "scipy":
+        import scipy
+        import scipy.fft
+
+        scope["scipy"] = scipy
+    framework.manual_seed(0)
+    exec(SETUP + row.setup, scope)
+    scope.update({k: v.numpy() for k, v in scope.items() if isinstance(v, framework.Tensor)})
+    exec(f"def run(n):\n    for _ in range(n):\n        {row.arrays[peer]}", scope)
+    scope["run"](1)
+    return scope["run"]
+
+
 def once(run, seconds):
     """The fewest nanoseconds of one call, from as many calls as fit into `seconds`, two at least."""
     count, best, end = 1, float("inf"), time.perf_counter() + seconds
@@ -325,7 +359,7 @@ def once(run, seconds):
 
 def compare(pattern, rounds, frameworks):
     """Prints each row that matches; returns them as dictionaries."""
-    names = list(frameworks)
+    names = [*frameworks, *dict.fromkeys(peer for row in rows() if pattern.search(row.name) for peer in row.arrays)]
     print(f"{'':36}{'bound':>8}" + "".join(f"{n + ' us':>13}" for n in names) + f"{'ratio':>8}")
     table = []
     for row in rows():
@@ -338,11 +372,17 @@ def compare(pattern, rounds, frameworks):
                 runs[name] = prepare(row, framework)
             except (AttributeError, ImportError, NotImplementedError, RuntimeError, TypeError) as error:
                 problem = f"  {name}: {type(error).__name__}: {str(error).splitlines()[0][:70]}"
+        for peer in row.arrays:
+            try:
+                runs[peer] = prepare_arrays(row, frameworks["tenon"], peer)
+            except ImportError as error:
+                problem = f"  {peer}: {error}"
         gc.collect()
         for _ in range(rounds):
             for name, run in runs.items():
                 best[name] = min(best.get(name, float("inf")), once(run, 0.04))
-        ratio = best["tenon"] / best["torch"] if len(best) == 2 else None
+        peers = [best[name] for name in best if name != "tenon"]
+        ratio = best["tenon"] / min(peers) if "tenon" in best and peers else None
         result = {"row": row.name, "bound": row.bound, "elements": row.elements, "ratio": ratio, **best}
         if "tenon" in best:
             measured = best["tenon"] / row.elements if row.elements else ratio

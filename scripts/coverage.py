@@ -38,6 +38,7 @@ MODULES = (
     "torch.cuda",
     "torch.linalg",
     "torch.fft",
+    "torch.signal.windows",
     "torch.special",
 )
 # Core schemas whose work Tenon does without an operator of that name.

@@ -40,6 +40,7 @@ MODULES = [
     "torch.optim.Optimizer",
     "torch.optim.lr_scheduler",
     "torch.random",
+    "torch.signal.windows",
     "torch.special",
     "torch.utils",
     "torch.utils.checkpoint",
@@ -47,7 +48,7 @@ MODULES = [
     "torch.xpu",
 ]
 # Modules whose __all__ says what is public; dir() of the others.
-BY_ALL = {"torch.amp", "torch.cpu.amp", "torch.cuda.amp", "torch.jit", "torch.mps", "torch.nn.modules.utils", "torch.nn.utils.parametrizations", "torch.nn.utils.parametrize", "torch.utils.checkpoint", "torch.xpu"}
+BY_ALL = {"torch.amp", "torch.cpu.amp", "torch.cuda.amp", "torch.jit", "torch.mps", "torch.nn.modules.utils", "torch.nn.utils.parametrizations", "torch.nn.utils.parametrize", "torch.signal.windows", "torch.utils.checkpoint", "torch.xpu"}
 # What torch._C has beside the classes of compilers and serialization.
 OF_THE_EXTENSION = {"Event", "Generator", "OutOfMemoryError", "AcceleratorError", "Size", "Stream", "Tensor", "Tag", "DispatchKey"}
 

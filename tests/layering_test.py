@@ -60,9 +60,10 @@ SUB_ROOMS = {
         "softmax",
         "sort",
         "window",
+        "fft",
         "fallback",
     ],
-    "backends/cpu": ["copy", "pointwise", "jit", "reduce", "gemm", "rows", "conv", "window", "sort", "attention", "region", "onednn", "ops"],
+    "backends/cpu": ["copy", "pointwise", "jit", "reduce", "gemm", "rows", "conv", "window", "sort", "fft", "attention", "region", "onednn", "ops"],
     "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "methods", "replay", "modules"],
 }
 # The gradient of as_strided adds up by index, as index_add does.
@@ -84,9 +85,9 @@ PYTHON = [
     {"autograd"},
     {"amp", "no_device"},
     {"backends", "cpu", "cuda", "mps", "xpu", "functional", "dispatch", "_tools.imports", "_names.info", "infer_schema", "tags", "_names.legacy",
-     "_tools.loaded", "linalg", "_names.numerics", "_tools.pages", "prefix", "random", "namespaces", "safetensors", "testing", "_names.html",
+     "_tools.loaded", "linalg", "fft", "_names.numerics", "_tools.pages", "prefix", "random", "namespaces", "safetensors", "testing", "_names.html",
      "_names.windows"},
-    {"array_api", "einops_backend"},
+    {"array_api", "einops_backend", "signal"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"einops_layers", "jit", "onnx"},
     {"_names.borders"},

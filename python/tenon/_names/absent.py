@@ -30,8 +30,8 @@ def pytorch_names():
 #: classes.
 _MODULES = {
     "torch": frozenset(
-        "ao classes compiler contrib distributed distributions export fft func functorch futures fx hub masked monitor mtia "
-        "multiprocessing nested overrides package profiler quantization return_types signal sparse special".split()
+        "ao classes compiler contrib distributed distributions export func functorch futures fx hub masked monitor mtia "
+        "multiprocessing nested overrides package profiler quantization return_types sparse special".split()
     ),
     "torch.autograd": frozenset("forward_ad functional profiler".split()),
     "torch.nn.attention": frozenset("bias experimental flex_attention varlen".split()),
@@ -102,7 +102,7 @@ def module_getattr(module, later=()):
 
 
 class AbsentModules:
-    """The last finder of modules: `import tenon.fft` and `from tenon import fft, median` say what they ask for."""
+    """The last finder of modules: `import tenon.sparse` and `from tenon import sparse, median` say what they ask for."""
 
     def find_spec(self, name, path=None, target=None):
         parent, _, last = name.rpartition(".")

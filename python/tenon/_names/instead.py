@@ -87,7 +87,6 @@ INSTEAD = {
     "pinverse": "numpy.linalg.pinv(x.numpy())",
     "cholesky": "numpy.linalg.cholesky(x.numpy())",
     "qr": "numpy.linalg.qr(x.numpy())",
-    "fft": "numpy.fft on x.numpy(), and tenon.from_numpy of the result",
     "special": "the functions of that name in tenon itself: erf, exp2, expm1, log1p, logsumexp, softmax, xlogy",
     "fx": "tenon.compile(f), whose explain() lists what was recorded",
     "export": "tenon.compile(f)",

@@ -32,6 +32,15 @@ def _window(
     return window.to(device=device, dtype=wanted).requires_grad_(requires_grad)
 
 
+def bessel_i0(square: Tensor, largest: float) -> Tensor:
+    """I0 of the root of a square, at most `largest`, by its series, whose terms grow up to the root and then fall."""
+    total = term = _C.ones_like(square)
+    for k in range(1, int(1.5 * abs(largest)) + 30):
+        term = term * (square / (4 * k * k))
+        total = total + term
+    return total
+
+
 def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: DType | None = None, layout: Any = None, device: Device = None, requires_grad: bool = False
 ) -> Tensor:
@@ -70,16 +79,7 @@ def kaiser_window(
     dtype: DType | None = None, layout: Any = None, device: Device = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """I0(beta sqrt(1 - (2x - 1)²)) / I0(beta) for x from 0 to 1, with the modified Bessel function: [window_length]."""
-
-    def bessel(square):
-        """I0 of the root of a square, by its series, whose terms grow up to the root and then fall."""
-        total = term = _C.ones_like(square)
-        for k in range(1, int(1.5 * abs(beta)) + 30):
-            term = term * (square / (4 * k * k))
-            total = total + term
-        return total
-
-    value = lambda x: bessel(beta * beta * (1 - (2 * x - 1).square())) / bessel(_C.tensor(float(beta * beta), dtype=_C.float64))
+    value = lambda x: bessel_i0(beta * beta * (1 - (2 * x - 1).square()), beta) / bessel_i0(_C.tensor(float(beta * beta), dtype=_C.float64), beta)
     return _window("kaiser_window", window_length, periodic, dtype, layout, device, requires_grad, value)
 
 

@@ -54,8 +54,7 @@ void fft_complex(const FftPlan<T>& plan, FftLines<const T> in, FftLines<T> out, 
 template <class T>
 void fft_from_real(const RealFftPlan<T>& plan, int64_t n, FftLines<const T> in, FftLines<T> out,
                    FftBundle bundle, bool whole, T scale);
-/// n / 2 + 1 complex elements, of which the imaginary parts of the first and of n / 2 are not read, to n
-/// real.
+/// n / 2 + 1 complex elements to n real ones; imaginary parts of the first and of element n / 2 are ignored.
 template <class T>
 void fft_to_real(const RealFftPlan<T>& plan, int64_t n, FftLines<const T> in, FftLines<T> out,
                  FftBundle bundle, T scale);

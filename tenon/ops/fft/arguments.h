@@ -29,7 +29,7 @@ struct FftSizes {
 /// `dim` of `self` with `n` elements, or those that it has; `half`: n is that of real results, by default
 /// twice as many, less two.
 FftSizes fft_sizes(const Tensor& self, std::optional<int64_t> n, int64_t dim, bool half, const char* op);
-/// The same of several dimensions, of which `half` is about the last one. `some`: there must be one.
+/// The same of several dimensions; `half` is about the last one. `some`: there must be one.
 FftSizes fft_sizes(const Tensor& self, std::optional<IntArrayRef> s, std::optional<IntArrayRef> dim,
                    bool half, bool some, const char* op);
 

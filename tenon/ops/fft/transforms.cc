@@ -86,7 +86,7 @@ struct Family {
   Tensor (*compute)(const Tensor& self, const FftSizes& what, const Norm& norm, bool forward, const char* op);
   bool forward;
   bool from_real = false;
-  bool halved = false;  ///< Sizes are those of real results, of which `self` has half a spectrum.
+  bool halved = false;  ///< Sizes are those of real results; `self` is half of their spectrum.
 };
 constexpr Family kFft{&to_complex, true}, kIfft{&to_complex, false};
 constexpr Family kRfft{&from_real, true, true}, kIhfft{&from_real, false, true};

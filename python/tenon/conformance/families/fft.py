@@ -5,6 +5,7 @@ import numpy as np
 from ..dtypes import BY_NAME, PARTS
 from ..rows import Row
 from ..samples import sample
+from .factory import _KINDS_OF_NUMBERS, _given
 
 _WHOLES = {real: name for name, real in PARTS.items()}
 
@@ -232,13 +233,14 @@ def _kernels():
 
 
 def _frequency_samples(m):
-    for n in (0, 1, 2, 7, 8):
-        yield sample(n, dtype=m.dtype.name)
-        yield sample(n, 0.5, dtype=m.dtype.name)
+    if m.kind in ("plain", "large"):
+        for n in (1, 2, 7, 8) if m.kind == "plain" else (2**17,):
+            yield sample(n, dtype=m.dtype.name)
+            yield sample(n, 0.5, dtype=m.dtype.name)
 
 
 def _frequencies(transform):
-    return lambda n, d=1.0, dtype=None: transform(n, d) if n else np.zeros(1 if transform is np.fft.rfftfreq else 0) * (np.nan if n == 0 else 1)
+    return lambda n, d=1.0, dtype=None: transform(n, d)
 
 
 def _shift_samples(m):
@@ -260,8 +262,7 @@ def _framed(x, n_fft, hop, win, window, normalized, onesided):
     left = (n_fft - win) // 2
     weights = np.pad(np.ones(win) if window is None else window, (left, n_fft - win - left))
     frames = np.stack([x[..., i : i + n_fft] * weights for i in range(0, x.shape[-1] - n_fft + 1, hop or n_fft // 4)], -1)
-    one = onesided if onesided is not None else not np.iscomplexobj(frames)
-    return (np.fft.rfft if one else np.fft.fft)(frames, axis=-2, norm="ortho" if normalized else None)
+    return (np.fft.rfft if onesided else np.fft.fft)(frames, axis=-2, norm="ortho" if normalized else None)
 
 
 def _stft(x, n_fft, hop=None, win=None, window=None, normalized=False, onesided=None, return_complex=None):
@@ -285,13 +286,14 @@ def _signals(m):
 
 def _stft_samples(*center):
     def make(m):
+        half = m.dtype.category != "complex"
         for shape in _signals(m):
-            yield sample(m.tensor(shape), 6, 3, None, None, *center[:1], *center[1:2], False, None, True)
-            yield sample(m.tensor(shape), 8, None, 5, m.tensor((5,)), *center[:1], *center[1:2], True, None, True)
+            yield sample(m.tensor(shape), 6, 3, None, None, *center, False, half, True)
+            yield sample(m.tensor(shape), 8, None, 5, m.tensor((5,)), *center, True, half, True)
             if center and m.kind == "plain":
                 for mode in ("constant", "replicate", "circular"):
                     yield sample(m.tensor(shape), 6, 3, None, None, True, mode, False, False, True)
-                yield sample(m.tensor(shape), 6, 3, None, None, False, "reflect", False, None, True)
+                yield sample(m.tensor(shape), 6, 3, None, None, False, "reflect", False, half, True)
 
     return make
 
@@ -319,18 +321,23 @@ def _istft(x, n_fft, hop, win=None, window=None, center=True, normalized=False, 
     return (total / np.where(envelope == 0, 1, envelope))[..., begin:end]
 
 
+def _istft_bound(x, *args):
+    """The sum of the frequencies of a frame."""
+    return np.full(_istft(x, *args).shape, np.abs(x).sum(-2).max(initial=0))
+
+
 _FIXED = {**_SPREAD, **{k: "the rank is fixed" for k in ("zero_dim", "channels_last")}, "empty": "frames have samples"}
-_FLOATS = {c: "a function of floating dtypes" for c in ()}
 
 ROWS = [
     *_transforms(),
     *_kernels(),
-    Row("fft_fftfreq", _frequency_samples, _frequencies(np.fft.fftfreq), result=lambda s: s.kwargs["dtype"]),
-    Row("fft_rfftfreq", _frequency_samples, _frequencies(np.fft.rfftfreq), result=lambda s: s.kwargs["dtype"]),
+    Row("fft_fftfreq", _frequency_samples, _frequencies(np.fft.fftfreq), result=_given, refuse=("bool", "integral"), ulps=1, absent=_KINDS_OF_NUMBERS),
+    Row("fft_rfftfreq", _frequency_samples, _frequencies(np.fft.rfftfreq), result=_given, refuse=("bool", "integral"), ulps=1, absent=_KINDS_OF_NUMBERS),
     Row("fft_fftshift", _shift_samples, _shifted(np.fft.fftshift), result="self", absent={"promotion": "one operand"}),
     Row("fft_ifftshift", _shift_samples, _shifted(np.fft.ifftshift), result="self", absent={"promotion": "one operand"}),
-    Row("stft", _stft_samples(), _stft, result=_complex, refuse=("bool", "integral"), ulps=16, magnitude=_bound(_stft), absent=_FIXED),
+    Row("stft", _stft_samples(), _stft, direct=True, result=_complex, refuse=("bool", "integral"), ulps=16, magnitude=_bound(_stft), absent=_FIXED),
     Row("stft.center", _stft_samples(True, "reflect"), _stft_center, result=_complex, refuse=("bool", "integral"), ulps=16,
         magnitude=_bound(_stft_center), absent=_FIXED),
-    Row("istft", _istft_samples, _istft, result=_parts, refuse=_COMPLEX, ulps=32, magnitude=_bound(_istft), absent=_FIXED),
+    Row("istft", _istft_samples, _istft, result=_parts, refuse=_COMPLEX, ulps=8, magnitude=_istft_bound,
+        absent=_FIXED),
 ]  # fmt: skip

@@ -70,6 +70,12 @@ graph::StorageId GraphWriter::storage_of(const tenon::Tensor& t) const {
   return found == storages_.end() ? graph::kNone : static_cast<graph::StorageId>(found - storages_.begin());
 }
 
+void GraphWriter::replace_storage(const tenon::Tensor& result, const Storage& to) {
+  const graph::StorageId made = storage_of(result);
+  const auto constant = std::ranges::find(storages_, to);
+  std::swap(*constant, storages_[made]);
+}
+
 bool GraphWriter::is_made(const tenon::Tensor& t) const {
   const graph::StorageId id = storage_of(t);
   return id != graph::kNone && !program.storages[id].is_input && has_bytes_[id];
@@ -130,7 +136,8 @@ void GraphWriter::call(const OperatorInfo& info, Stack& stack) {
                                                          kAutogradKeys};
     return info.op.redispatch_boxed(DispatchKeySet(Functionality::Dense, kMetaBackend), stack);
   }
-  program.calls.push_back({&calls_.emplace_back(std::move(made)), static_cast<uint32_t>(numbers.size())});
+  program.calls.push_back({&calls_.emplace_back(std::move(made)), static_cast<uint32_t>(numbers.size()),
+                           note_source(stack.caller())});
   const graph::Call& call = calls_.back();
   take_numbers(call, stack, first);
   for (const graph::Operand& o : call.operands) {

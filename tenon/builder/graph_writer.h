@@ -40,6 +40,9 @@ class GraphWriter : public record::CallSink, private graph::CallStorages {
   /// Whether calls have made the bytes of `t`'s storage.
   bool is_made(const tenon::Tensor& t) const;
 
+  /// From here on, tensors over `to`, which was a constant's storage, are over the storage of `result`.
+  void replace_storage(const tenon::Tensor& result, const Storage& to);
+
   graph::Program program;
   std::vector<Scalar> numbers;  ///< Of the program.
   std::vector<std::pair<uint32_t, uint32_t>>

@@ -5,6 +5,7 @@
 #include "tenon/core/error.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/convolution/operators.h"
+#include "tenon/generated/copy/operators.h"
 #include "tenon/generated/norm/operators.h"
 #include "tenon/generated/recurrent/operators.h"
 #include "tenon/generated/unary/functions.h"
@@ -53,16 +54,22 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
       (stream.unless_zero < 0 || stack.at<double>(first + static_cast<size_t>(stream.unless_zero)) != 0);
   if (draws) refuse_draws(info);
   bool traced = false;
+  std::vector<Tensor> written;  // that are not the program's
   each_tensor(stack, first, [&](const Tensor& t, size_t i) {
     traced |= is_traced(t);
-    const bool written = ((info.written >> i) & 1u) != 0;
+    if (((info.written >> i) & 1u) == 0 || is_traced(t) || !t.defined()) return;
     TENON_CHECK(
-        !written || is_traced(t) || !t.defined() || made_.contains(&*t.storage()), Value,
+        made_.contains(&*t.storage()), Value,
         fmt::format("inference: {} writes a tensor that was there before, as a module in training does; call "
                     "eval() on it first",
                     info.op.full_name()));
+    written.push_back(t);
   });
+  // What the program has read already must not change by a call that is computed now.
+  for (const Tensor& t : written) traced |= known_.contains(&*t.storage());
   if (!traced) return run_at_once(info, stack, first);
+  for (const Tensor& t : written)
+    if (!is_traced(t)) take_over(t);
   if (!exact_ && fold_norm(info, stack, first)) return;
   if (!exact_) turn_weight(info, stack, first);
   keep_constants(stack, first);
@@ -92,11 +99,24 @@ void Tracer::run_at_once(const graph::OperatorInfo& info, Stack& stack, size_t f
 
 void Tracer::keep_constants(const Stack& stack, size_t first) {
   each_tensor(stack, first, [&](const Tensor& t, size_t) {
-    if (!t.defined() || t.is_meta()) return;
+    if (!t.defined() || is_traced(t)) return;
     TENON_CHECK(t.device().is_cpu(), NotImplemented,
                 fmt::format("inference: a tensor is on {}; programs run on the host", to_string(t.device())));
     if (known_.insert(&*t.storage()).second) constants.emplace_back(add_constant(t), t.storage());
   });
+}
+
+// A tensor that the function has made without its inputs, and that now depends on them: the program copies
+// its bytes, and from here on the tensor is that copy.
+void Tracer::take_over(const Tensor& t) {
+  const auto count = static_cast<int64_t>(t.storage().nbytes() / item_size(t.dtype()));
+  Stack stack;
+  stack.push(Tensor(TensorImpl::make(t.storage(), t.dtype(), Dims{count})));
+  stack.push_none();
+  keep_constants(stack, 0);
+  GraphWriter::call(graph::operator_info(operators::clone), stack);
+  replace_storage(stack.at<Tensor>(0), t.storage());
+  taken_over_.insert(&*t.storage());
 }
 
 // A copy of the weight [..] with its first dimension last in memory: of a product's right matrix [k, n],

@@ -23,7 +23,9 @@ class Tracer final : public GraphWriter {
   void enter(const graph::OperatorInfo& info, const Stack& stack) override;
 
   /// Whether a tensor follows from the inputs.
-  bool is_traced(const tenon::Tensor& t) const { return t.defined() && t.is_meta(); }
+  bool is_traced(const tenon::Tensor& t) const {
+    return t.defined() && (t.is_meta() || taken_over_.contains(&*t.storage()));
+  }
   /// Of the program's storages, those of constants.
   std::vector<std::pair<graph::StorageId, tenon::Storage>> constants;
 
@@ -35,6 +37,7 @@ class Tracer final : public GraphWriter {
   };
   void run_at_once(const graph::OperatorInfo& info, Stack& stack, size_t first);
   void keep_constants(const Stack& stack, size_t first);
+  void take_over(const tenon::Tensor& t);
   bool fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t first);
   void turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t first);
   tenon::Tensor turned(const tenon::Tensor& weight);
@@ -42,6 +45,7 @@ class Tracer final : public GraphWriter {
   const bool exact_;
   std::unordered_map<const StorageImpl*, Layer> layers_;  // by the storage of their result
   std::unordered_set<const StorageImpl*> known_, made_;  // constants of the program; results of calls at once
+  std::unordered_set<const StorageImpl*> taken_over_;  // constants that the program has copies of, and writes
   std::vector<std::pair<tenon::Tensor, tenon::Tensor>> turned_;  // weights, and their copies
   std::vector<tenon::Storage> kept_;                             // so that addresses are not used again
 };

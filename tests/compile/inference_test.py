@@ -192,6 +192,38 @@ def test_threads_share_a_plan():
     assert not wrong
 
 
+def filled(x):
+    y = tenon.zeros(2, 3)
+    y[0] = x
+    y[:, 1] += 1
+    return y, y.sum(0)
+
+
+def read_and_then_changed(x):
+    y = tenon.zeros(3)
+    before = x + y
+    y.add_(1)
+    return before, x + y
+
+
+def written_twice(x):
+    y = tenon.ones(3)
+    view = y[1:]
+    view.mul_(x[1:])
+    total = y.sum()
+    view.add_(1)
+    return y, total, view
+
+
+@pytest.mark.parametrize("f", [filled, read_and_then_changed, written_twice, lambda x: nn.functional.one_hot(x.long(), 4)])
+def test_tensors_that_the_function_makes_and_then_writes(f):
+    run = tenon.inference(f, tenon.ones(3), exact=True)
+    for x in (tenon.tensor([1.0, 0.0, 2.0]), tenon.tensor([3.0, 2.0, 1.0]), tenon.tensor([1.0, 0.0, 2.0])):
+        got, wanted = run(x), f(x)
+        got, wanted = ([v] if isinstance(v, tenon.Tensor) else v for v in (got, wanted))
+        assert [v.tolist() for v in got] == [v.tolist() for v in wanted]
+
+
 @pytest.mark.parametrize(
     ("f", "error", "words"),
     [

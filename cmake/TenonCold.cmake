@@ -14,7 +14,7 @@ file(GLOB cold CONFIGURE_DEPENDS
      graph/plan/store.cc graph/plan/timing.cc graph/plan/tuner.cc graph/text/*.cc
      io/*.cc
      nn/*.cc
-     onnx/*.cc
+     onnx/*.cc onnx/save/*.cc
      ops/print.cc
      ops/recurrent/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/recurrent*.cc
      plugin/*load.cc plugin/library_file.cc plugin/optional_functions.cc plugin/registrar.cc plugin/search.cc

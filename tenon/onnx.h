@@ -4,3 +4,4 @@
 #include "tenon/core/require_cxx20.h"
 
 #include "tenon/onnx/model.h"
+#include "tenon/onnx/save.h"

@@ -90,6 +90,10 @@ Inference::Inference(std::span<const Tensor> example, const Function& f, Inferen
 const std::vector<Inference::Port>& Inference::inputs() const noexcept { return impl_->inputs; }
 const std::vector<Inference::Port>& Inference::outputs() const noexcept { return impl_->outputs; }
 
+const graph::Graph& Inference::graph() const noexcept { return impl_->program; }
+const graph::Signature& Inference::signature() const noexcept { return impl_->plan->signature(); }
+const Tensor& Inference::constant_output(size_t i) const noexcept { return impl_->kept[i]; }
+
 bool Inference::fits(std::span<const Tensor> given) const noexcept {
   const std::vector<Port>& ports = impl_->inputs;
   if (given.size() != ports.size()) return false;

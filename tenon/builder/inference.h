@@ -27,6 +27,11 @@
 
 namespace tenon {
 
+namespace graph {
+class Graph;
+struct Signature;
+}  // namespace graph
+
 struct InferenceOptions {
   bool exact = false;  ///< Nothing is folded.
 };
@@ -69,6 +74,13 @@ class Inference {
 
   /// What was fused, and what was left.
   std::string report() const;
+
+  /// What it computes, as it was before anything was fused, and which of its storages are what: input `i` is
+  /// tensor `i` of the signature, and outputs follow the inputs. For files of other formats.
+  const graph::Graph& graph() const noexcept;
+  const graph::Signature& signature() const noexcept;
+  /// An output that follows from weights alone, and so is no tensor of the signature; undefined for others.
+  const Tensor& constant_output(size_t i) const noexcept;
 
   /// What it is made of: the program as bytes, which are the same on every machine, and the memory of its
   /// constants, in the program's order, as tensors of one dimension. For files of programs.

@@ -47,5 +47,10 @@ std::string_view type_name(int64_t type) noexcept {
 std::optional<DType> type_of(int64_t type) noexcept {
   return type >= 0 && type < std::ssize(kTypes) ? kTypes[static_cast<size_t>(type)].dtype : std::nullopt;
 }
+std::optional<int64_t> number_of(DType dtype) noexcept {
+  for (int64_t type = 0; type < std::ssize(kTypes); ++type)
+    if (type_of(type) == dtype) return type;
+  return std::nullopt;
+}
 
 }  // namespace tenon::onnx

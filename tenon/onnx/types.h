@@ -13,5 +13,7 @@ namespace tenon::onnx {
 std::string_view type_name(int64_t type) noexcept;
 /// Absent for one that Tenon does not have.
 std::optional<DType> type_of(int64_t type) noexcept;
+/// Absent for one that the standard does not have.
+std::optional<int64_t> number_of(DType dtype) noexcept;
 
 }  // namespace tenon::onnx

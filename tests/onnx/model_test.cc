@@ -103,5 +103,27 @@ TEST(OnnxModel, RefusesWhatItCannotRun) {
   EXPECT_EQ(onnx::contents(std::as_bytes(std::span(unknown))).missing.size(), 1u);
 }
 
+TEST(OnnxModel, IsSavedWithTheNamesOfItsWeights) {
+  const onnx::Model net = load(model());
+  const Tensor x = randn({4, 3});
+  const auto trace = [&](const Tensor& like) {
+    return Inference({like}, [&](std::span<const Tensor> inputs) { return net.run(inputs); },
+                     {.exact = true});
+  };
+  const Inference first = trace(x), doubled = trace(zeros({8, 3}));
+  const std::array<const Inference*, 2> traces{&first, &doubled};
+  const std::string path = testing::TempDir() + "saved.onnx";
+  onnx::SaveOptions options{.input_names = {"x"}, .output_names = {"y"}, .weights = net.named_parameters()};
+  options.dynamic_axes.push_back({0, 0, "batch"});
+  onnx::save(traces, path, options);
+  onnx::Model again = onnx::load(path);
+  EXPECT_EQ(again.inputs()[0].text(), "float32[batch, 3]");
+  EXPECT_EQ(again.named_parameters()[0].first, net.named_parameters()[0].first);
+  const NoGradGuard no_grad;
+  EXPECT_TRUE(equal(again(x), first({x})[0]));
+  options.opset = 17;
+  EXPECT_THROW(onnx::save(first, path, options), Error);
+}
+
 }  // namespace
 }  // namespace tenon

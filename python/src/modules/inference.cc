@@ -5,6 +5,7 @@
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
+#include "python/src/modules/inference_argument.h"
 #include "python/src/modules/weights_arguments.h"
 #include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_object.h"
@@ -162,6 +163,8 @@ PyMethodDef g_methods[] = {
     {}};
 
 }  // namespace
+
+const Inference& inference_argument(PyObject* capsule) { return from_capsule<Inference>(capsule, kName); }
 
 bool add_inference(PyObject* module) {
   PyObject* const inference = PyModule_New("tenon._C._inference");

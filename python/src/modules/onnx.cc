@@ -6,10 +6,12 @@
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
 #include "python/src/modules/buffer.h"
+#include "python/src/modules/inference_argument.h"
 #include "python/src/modules/weights_arguments.h"
 #include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/onnx/model.h"
+#include "tenon/onnx/save.h"
 
 namespace tenon::python {
 namespace {
@@ -157,12 +159,52 @@ PyObject* contents(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   });
 }
 
+std::string string_of(PyObject* o) {
+  Py_ssize_t size = 0;
+  const char* const data = PyUnicode_AsUTF8AndSize(o, &size);
+  if (!data) throw PythonError();
+  return {data, static_cast<size_t>(size)};
+}
+/// Calls `take` with each item of a list that the package has made.
+template <class Take>
+void each_item(PyObject* list, const Take& take) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) take(PyList_GET_ITEM(list, i));
+}
+
+PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("save", n, 7);
+    std::vector<const Inference*> traces;
+    each_item(args[0], [&](PyObject* o) { traces.push_back(&inference_argument(o)); });
+    const std::string path = path_argument("onnx.save", args[1]);
+    onnx::SaveOptions options{.opset = static_cast<int>(PyLong_AsLong(args[2]))};
+    each_item(args[3], [&](PyObject* o) { options.input_names.push_back(string_of(o)); });
+    each_item(args[4], [&](PyObject* o) { options.output_names.push_back(string_of(o)); });
+    each_item(args[5], [&](PyObject* o) {
+      options.dynamic_axes.push_back({static_cast<size_t>(PyLong_AsSize_t(PyTuple_GET_ITEM(o, 0))),
+                                      PyLong_AsLongLong(PyTuple_GET_ITEM(o, 1)),
+                                      string_of(PyTuple_GET_ITEM(o, 2))});
+    });
+    each_item(args[6], [&](PyObject* o) {
+      options.weights.emplace_back(string_of(PyTuple_GET_ITEM(o, 0)), tensor_of(PyTuple_GET_ITEM(o, 1)));
+    });
+    {
+      const ReleaseGil released;
+      onnx::save(traces, path, options);
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyMethodDef g_methods[] = {
     fast_method("load", &load_model, "load(path or bytes, is_bytes): a model"),
     {"ports", &ports, METH_O, "(inputs, outputs) of a model, each (name, dtype, shape, text)"},
     {"weights", &weights, METH_O, "(parameters, buffers) of a model, each (name, tensor)"},
     fast_method("run", &run, "run(model, inputs, parameters and buffers): the outputs"),
     fast_method("contents", &contents, "contents(path or bytes, is_bytes): what a file is made of"),
+    fast_method(
+        "save", &save,
+        "save(traces, path, opset, input names, output names, [(input, axis, name)], [(name, tensor)])"),
     {}};
 
 }  // namespace

@@ -22,7 +22,7 @@ file(GLOB cold CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/backends/cpu/jit/*.cc
      ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/api.cc ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/engine.cc ${PROJECT_SOURCE_DIR}/backends/cpu/onednn/primitive.cc)
 # How a plan runs, and sums over bytes.
-list(FILTER cold EXCLUDE REGEX "/(builder/(cached_plan|plans)|cache/form|jit/compiled|io/(checkpoint|safetensors|zip))\\.cc$")
+list(FILTER cold EXCLUDE REGEX "/(builder/(cached_plan|plans)|cache/form|jit/compiled|io/(checkpoint|crc32|safetensors|zip))\\.cc$")
 
 set(TENON_COLD_OBJECTS "")
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TENON_SANITIZE)

@@ -145,7 +145,9 @@ Checkpoint read_own(const Input& input, const ReadOptions& options) {
   if (crc32(pickle.view().data(), pickle.view().size(), crc32(head.data(), 8)) != sum)
     input.refuse(kStart,
                  "the file is damaged: its bytes do not have the check sum that was written with them");
-  return read_own_pickle(input, options, kStart, pickle.view());
+  Checkpoint out = read_own_pickle(input, options, kStart, pickle.view());
+  pickle.check_whole();
+  return out;
 }
 
 Checkpoint dict_of(const StateDict& tensors, const ReadOptions& options, uint64_t end) {

@@ -147,11 +147,13 @@ std::string Input::text(uint64_t offset, uint64_t size) const {
 }
 
 Input::Text Input::part(uint64_t offset, uint64_t size) const {
+  constexpr uint64_t kLarge = uint64_t{1} << 20;
   Text out;
-  if (file_) {
+  if (file_ && size < kLarge) {
     out.own_ = text(offset, size);
   } else {
     check(offset, size);
+    if (file_) out.mapping_ = Mapping::make(file_.get(), size_, name_);
     out.input_ = this;
     out.offset_ = offset;
     out.size_ = size;
@@ -161,8 +163,13 @@ Input::Text Input::part(uint64_t offset, uint64_t size) const {
 
 std::string_view Input::Text::view() const noexcept {
   if (!input_) return own_;
+  if (mapping_) return mapping_->bytes().substr(offset_, size_);
   const Bytes bytes = input_->held().subspan(offset_, size_);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void Input::Text::check_whole() const {
+  if (mapping_) mapping_->check(input_->file_.get());
 }
 
 int64_t Input::grain(std::span<const Part> parts) noexcept {

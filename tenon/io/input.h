@@ -50,16 +50,19 @@ class Input {
   std::string text(uint64_t offset, uint64_t size) const;
   void read(uint64_t offset, std::span<std::byte> to) const;
 
-  /// Bytes of the input, which are copied where it is a file.
+  /// Bytes of the input, which are copied where it is a small file, and mapped where it is a large one.
   class Text {
    public:
     /// Valid while the input lives and reads no more.
     std::string_view view() const noexcept;
+    /// Throws FileError if a file that is mapped was cut short: what was seen of it may have been zeros.
+    void check_whole() const;
 
    private:
     friend class Input;
     std::string own_;
-    const Input* input_ = nullptr;  // where they are not copied
+    std::shared_ptr<Mapping> mapping_;  // of a large file
+    const Input* input_ = nullptr;      // where they are not copied
     uint64_t offset_ = 0, size_ = 0;
   };
   Text part(uint64_t offset, uint64_t size) const;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tenon/core/recording.h"
@@ -29,6 +30,8 @@ class Mapping final : public PendingWork, public std::enable_shared_from_this<Ma
   /// Bytes of the file as a storage, which keeps the mapping alive. Throws FileError once the file was found
   /// cut short.
   Storage storage(size_t offset, size_t size);
+  /// All of it, while the mapping lives; zeros where the file was cut short, which `check` finds.
+  std::string_view bytes() const noexcept { return {begin_, size_}; }
   /// Looks whether `file`, the one that is mapped, was cut short. Throws FileError if it was, and every
   /// access to a storage of the mapping does so from then on.
   void check(int file);

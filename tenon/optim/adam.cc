@@ -9,6 +9,7 @@
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/optimizer/functions.h"
+#include "tenon/optim/saved_state.h"
 
 namespace tenon::optim {
 
@@ -73,6 +74,26 @@ void adam_step(TensorList parameters, std::span<AdamState> states, const AdamOpt
 Adam::Adam(std::vector<Tensor> parameters, AdamOptions options)
     : Optimizer(std::move(parameters)), options_(options), states_(parameters_.size()) {
   check(options_);
+}
+
+void Adam::load_state_dict(const Value& state) {
+  const SavedState saved("Adam", state, parameters_);
+  AdamOptions options{
+      .lr = saved.number("lr", options_.lr),
+      .beta1 = saved.beta(0, options_.beta1),
+      .beta2 = saved.beta(1, options_.beta2),
+      .eps = saved.number("eps", options_.eps),
+      .weight_decay = saved.number("weight_decay", options_.weight_decay),
+      .decoupled_weight_decay = saved.flag("decoupled_weight_decay", options_.decoupled_weight_decay),
+      .amsgrad = saved.flag("amsgrad", options_.amsgrad),
+      .maximize = saved.flag("maximize", options_.maximize)};
+  check(options);
+  std::vector<AdamState> states;
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    states.push_back({saved.step(i), saved.tensor(i, "exp_avg"), saved.tensor(i, "exp_avg_sq"),
+                      saved.tensor(i, "max_exp_avg_sq")});
+  options_ = options;
+  states_ = std::move(states);
 }
 
 }  // namespace tenon::optim

@@ -6,6 +6,10 @@
 
 #include "tenon/optim/optimizer.h"
 
+namespace tenon {
+class Value;
+}
+
 namespace tenon::optim {
 
 struct AdamOptions {
@@ -46,6 +50,12 @@ class Adam : public Optimizer {
  public:
   Adam(std::vector<Tensor> parameters, AdamOptions options);
   void step() override { adam_step(parameters_, states_, options_); }
+  /// Goes on from what an Adam or AdamW of Python, or of PyTorch, has saved as its `state_dict()`:
+  ///     optimizer.load_state_dict(tenon::load("run.tenon")["optimizer"]);
+  /// Options and the state of each parameter are taken from it; parameters are known by their order. The
+  /// next steps have the bits of those that Python would have made. Throws Error{Value}, and changes nothing,
+  /// for a state that does not fit.
+  void load_state_dict(const Value& state);
 
   /// May be changed between steps.
   AdamOptions& options() noexcept { return options_; }

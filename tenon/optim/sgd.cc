@@ -5,6 +5,7 @@
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/optimizer/functions.h"
+#include "tenon/optim/saved_state.h"
 
 namespace tenon::optim {
 
@@ -41,6 +42,21 @@ void sgd_step(TensorList parameters, std::span<Tensor> momentum, const SGDOption
 SGD::SGD(std::vector<Tensor> parameters, SGDOptions options)
     : Optimizer(std::move(parameters)), options_(options), momentum_(parameters_.size()) {
   check(options_);
+}
+
+void SGD::load_state_dict(const Value& state) {
+  const SavedState saved("SGD", state, parameters_);
+  SGDOptions options{.lr = saved.number("lr", options_.lr),
+                     .momentum = saved.number("momentum", options_.momentum),
+                     .dampening = saved.number("dampening", options_.dampening),
+                     .weight_decay = saved.number("weight_decay", options_.weight_decay),
+                     .nesterov = saved.flag("nesterov", options_.nesterov),
+                     .maximize = saved.flag("maximize", options_.maximize)};
+  check(options);
+  std::vector<Tensor> momentum;
+  for (size_t i = 0; i < parameters_.size(); ++i) momentum.push_back(saved.tensor(i, "momentum_buffer"));
+  options_ = options;
+  momentum_ = std::move(momentum);
 }
 
 }  // namespace tenon::optim

@@ -5,6 +5,10 @@
 
 #include "tenon/optim/optimizer.h"
 
+namespace tenon {
+class Value;
+}
+
 namespace tenon::optim {
 
 struct SGDOptions {
@@ -31,6 +35,8 @@ class SGD final : public Optimizer {
  public:
   SGD(std::vector<Tensor> parameters, SGDOptions options);
   void step() override { sgd_step(parameters_, momentum_, options_); }
+  /// As Adam::load_state_dict, of an SGD.
+  void load_state_dict(const Value& state);
 
   /// May be changed between steps.
   SGDOptions& options() noexcept { return options_; }

@@ -81,6 +81,24 @@ void train(const char* input, const char* output) {
   tenon::save(model.state_dict(), output);
 }
 
+/// Goes on with a run that Python has begun.
+template <class Model, class Optimizer>
+void go_on(const char* begun, const char* input, const char* output) {
+  const tenon::Value run = tenon::load(begun), given = tenon::load(input);
+  tenon::manual_seed(7);
+  Model model;
+  model.load_state_dict(run["model"]);
+  Optimizer optimizer(model.parameters(), {});
+  optimizer.load_state_dict(run["optimizer"]);
+  tenon::manual_seed(7);
+  for (int i = 0; i < 5; ++i) {
+    optimizer.zero_grad();
+    tenon::cross_entropy_loss(model(given["x"].to_tensor()), given["y"].to_tensor()).backward();
+    optimizer.step();
+  }
+  tenon::save(model.state_dict(), output);
+}
+
 int main(int argc, char** argv) {
   try {
     const std::string_view what = argv[1];
@@ -88,6 +106,12 @@ int main(int argc, char** argv) {
       train<Images>(argv[2], argv[3]);
     else if (what == "train-sequences")
       train<Sequences>(argv[2], argv[3]);
+    else if (what == "go-on-images-adamw")
+      go_on<Images, tenon::optim::AdamW>(argv[2], argv[3], argv[4]);
+    else if (what == "go-on-sequences-adamw")
+      go_on<Sequences, tenon::optim::AdamW>(argv[2], argv[3], argv[4]);
+    else if (what == "go-on-images-sgd")
+      go_on<Images, tenon::optim::SGD>(argv[2], argv[3], argv[4]);
     else if (what == "sequences")
       run<Sequences>(argv[2], argv[3], argv[4]);
     else if (what == "images")
@@ -231,6 +255,57 @@ def test_both_train_the_same_model(program, digits, tmp_path, kind):
     state, theirs = model.state_dict(), tenon.load(tmp_path / "state.safetensors")
     assert list(theirs) == list(state)
     assert not [name for name, value in state.items() if not same_bits(value, theirs[name])]
+
+
+OPTIMIZERS = {
+    "adamw": lambda parameters: tenon.optim.AdamW(parameters, lr=0.01, betas=(0.8, 0.95), weight_decay=0.05, amsgrad=True),
+    "sgd": lambda parameters: tenon.optim.SGD(parameters, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
+}
+
+
+@pytest.mark.parametrize("kind, optimizer", [(Images, "adamw"), (Sequences, "adamw"), (Images, "sgd")])
+def test_a_run_that_python_began_goes_on_with_the_same_bits(program, digits, tmp_path, kind, optimizer):
+    x, y = digits[0][:64], digits[1][:64]
+
+    def steps(model, made, count):
+        for _ in range(count):
+            made.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            made.step()
+
+    tenon.manual_seed(3)
+    model = kind()
+    made = OPTIMIZERS[optimizer](model.parameters())
+    steps(model, made, 4)
+    tenon.save({"x": x, "y": y}, tmp_path / "given.safetensors")
+    tenon.save({"model": model.state_dict(), "optimizer": made.state_dict()}, tmp_path / "run.tenon")
+    done = run(program, f"go-on-{kind.__name__.lower()}-{optimizer}", tmp_path / "run.tenon", tmp_path / "given.safetensors", tmp_path / "state.safetensors")
+    assert done.returncode == 0, done.stderr
+    tenon.manual_seed(7)
+    steps(model, made, 5)
+    state, theirs = model.state_dict(), tenon.load(tmp_path / "state.safetensors")
+    assert list(theirs) == list(state)
+    assert not [name for name, value in state.items() if not same_bits(value, theirs[name])]
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda run: run.pop("optimizer"), "the dict has no key 'optimizer'"),
+    (lambda run: run.update(optimizer=run["model"]), "Adam.load_state_dict: expected the state_dict() of an optimizer, with `state` and `param_groups`, got a dict"),
+    (lambda run: run["optimizer"]["param_groups"].append({}), "the state has 2 groups of parameters, and this optimizer has one"),
+    (lambda run: run["optimizer"]["param_groups"][0].update(params=[0]), "the state is of 1 parameters, and this optimizer has"),
+    (lambda run: run["optimizer"]["state"][0].update(exp_avg=tenon.ones(3)), "`exp_avg` of parameter 0 is float32 of shape [3], and the parameter is float32 of shape [8, 1, 3, 3]"),
+    (lambda run: run["optimizer"]["param_groups"][0].update(lr=-1.0), "Adam: lr must not be negative, got -1"),
+])  # fmt: skip
+def test_a_state_of_another_optimizer_is_refused(program, digits, tmp_path, change, words):
+    model = Images()
+    made = OPTIMIZERS["adamw"](model.parameters())
+    nn.functional.cross_entropy(model(digits[0][:64]), digits[1][:64]).backward()
+    made.step()
+    begun = {"model": model.state_dict(), "optimizer": made.state_dict()}
+    change(begun)
+    tenon.save(begun, tmp_path / "run.tenon")
+    done = run(program, "go-on-images-adamw", tmp_path / "run.tenon", tmp_path / "run.tenon", tmp_path / "state.safetensors")
+    assert done.returncode == 1 and words in done.stderr, done.stderr
 
 
 def test_a_state_that_does_not_fit_is_listed(program, tmp_path):

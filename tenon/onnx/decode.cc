@@ -547,6 +547,9 @@ std::shared_ptr<Program> Decoder::model() {
       case 8:
         add_opset(message.get_message(), opsets_);
         break;
+      case 14:
+        contents_.metadata.push_back(key_and_value(message.get_message()));
+        break;
       case 25:
         functions.push_back(message.get_message());
         break;

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -103,6 +104,7 @@ struct Contents {
   };
   std::string producer;
   int64_t ir_version = 0;
+  std::vector<std::pair<std::string, std::string>> metadata;  ///< Keys and values that the file brings.
   std::vector<Port> inputs, outputs;
   std::vector<Operator> operators;   ///< By domain and name.
   int64_t num_weights = 0;           ///< Elements of all parameters and buffers.

@@ -12,11 +12,26 @@ namespace tenon::onnx::detail {
   ((condition) ? static_cast<void>(0) : ::tenon::onnx::detail::throw_wrong_wire_type())
 
 #include <protozero/pbf_reader.hpp>
+#include <string>
+#include <utility>
 
 namespace tenon::onnx {
 
 using protozero::data_view;
 using protozero::pbf_reader;
+
+/// A StringStringEntryProto.
+inline std::pair<std::string, std::string> key_and_value(pbf_reader message) {
+  std::pair<std::string, std::string> out;
+  while (message.next())
+    if (message.tag() == 1)
+      out.first = message.get_string();
+    else if (message.tag() == 2)
+      out.second = message.get_string();
+    else
+      message.skip();
+  return out;
+}
 
 /// Calls `take` for each value of a repeated field of numbers, which may be packed.
 template <auto One, auto Packed, class Take>

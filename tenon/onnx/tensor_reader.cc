@@ -85,17 +85,7 @@ void TensorReader::count_copy(uint64_t size, std::string_view tensor) {
 }
 
 TensorReader::External TensorReader::external(pbf_reader entry, External so_far) const {
-  std::string key, value;
-  while (entry.next()) switch (entry.tag()) {
-      case 1:
-        key = entry.get_string();
-        break;
-      case 2:
-        value = entry.get_string();
-        break;
-      default:
-        entry.skip();
-    }
+  const auto [key, value] = key_and_value(entry);
   if (key == "location") so_far.location = value;
   if (key == "offset" || key == "length") {
     auto& number = key == "offset" ? so_far.offset : so_far.length;

@@ -152,9 +152,13 @@ PyObject* contents(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
                            first.get(), op.is_known ? Py_True : Py_False);
     });
     const Ref missing = list_of(found.missing, [](const std::string& what) { return text(what); });
+    const Ref metadata = list_of(found.metadata, [](const std::pair<std::string, std::string>& pair) {
+      const Ref key(text(pair.first)), value(text(pair.second));
+      return PyTuple_Pack(2, key.get(), value.get());
+    });
     const Ref producer(text(found.producer));
-    return checked(Py_BuildValue("OLOOOLO", producer.get(), static_cast<long long>(found.ir_version),
-                                 inputs.get(), outputs.get(), operators.get(),
+    return checked(Py_BuildValue("OLOOOOLO", producer.get(), static_cast<long long>(found.ir_version),
+                                 metadata.get(), inputs.get(), outputs.get(), operators.get(),
                                  static_cast<long long>(found.num_weights), missing.get()));
   });
 }

@@ -28,13 +28,14 @@ class Operator:
 
 
 class Contents:
-    """What `contents` returns: `producer`, `ir_version`, `inputs` and `outputs`, `operators`, the number of elements of all weights,
+    """What `contents` returns: `producer`, `ir_version`, `metadata` (a dictionary of texts), `inputs` and `outputs`, `operators`, the number of elements of all weights,
     and `missing`: all that keeps the model from running, a sentence each."""
 
-    __slots__ = ("producer", "ir_version", "inputs", "outputs", "operators", "num_weights", "missing")
+    __slots__ = ("producer", "ir_version", "metadata", "inputs", "outputs", "operators", "num_weights", "missing")
 
     def __init__(self, found: tuple):
-        self.producer, self.ir_version, inputs, outputs, operators, self.num_weights, self.missing = found
+        self.producer, self.ir_version, metadata, inputs, outputs, operators, self.num_weights, self.missing = found
+        self.metadata = dict(metadata)
         self.inputs, self.outputs = ([Port(*port) for port in side] for side in (inputs, outputs))
         self.operators = [Operator(*op) for op in operators]
 
@@ -46,7 +47,7 @@ class Contents:
             for side in ("inputs", "outputs")
         }
         operators = [{name: getattr(op, name) for name in op.__slots__} for op in self.operators]
-        return {"producer": self.producer, "ir_version": self.ir_version, **sides, "num_weights": self.num_weights,
+        return {"producer": self.producer, "ir_version": self.ir_version, "metadata": self.metadata, **sides, "num_weights": self.num_weights,
                 "operators": operators, "missing": self.missing}  # fmt: skip
 
     def __str__(self) -> str:

@@ -148,7 +148,7 @@ void Instance::run_call(uint32_t index) {
   fail(call, error);
 }
 
-// False: nothing was written; the calls are to be run one by one, of which some may fail.
+// False: nothing was written; the calls are to be run one by one; some may fail.
 bool Instance::run_loop(const Plan::Step& plan, Step& step) {
   const std::span places = plan.loop->places();
   const std::span takes_over(plan.takes_over);

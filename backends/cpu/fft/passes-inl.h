@@ -8,13 +8,71 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 
+/// The transpose of a square of blocks of 16 bytes: block g of rows[c + b * kStep] from block b of those with
+/// g.
+template <int kBlocks, int kStep, class D, class V>
+HWY_INLINE void transpose_blocks(D d, V* rows, int c) {
+  V& a = rows[c];
+  if constexpr (kBlocks == 2) {
+    V& b = rows[c + kStep];
+    const V first = a;
+    a = hn::ConcatLowerLower(d, b, first);
+    b = hn::ConcatUpperUpper(d, b, first);
+  } else if constexpr (kBlocks == 4) {
+    V &b = rows[c + kStep], &e = rows[c + 2 * kStep], &f = rows[c + 3 * kStep];
+    const V p = hn::ConcatLowerLower(d, e, a), q = hn::ConcatLowerLower(d, f, b);
+    const V s = hn::ConcatUpperUpper(d, e, a), t = hn::ConcatUpperUpper(d, f, b);
+    a = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(q), p);
+    b = hn::OddEvenBlocks(q, hn::SwapAdjacentBlocks(p));
+    e = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(t), s);
+    f = hn::OddEvenBlocks(t, hn::SwapAdjacentBlocks(s));
+  }
+}
+
+/// A square of as many rows, `from_step` apart, as a vector has lanes.
+template <class T>
+HWY_INLINE void transpose_square(const T* HWY_RESTRICT from, size_t from_step, T* HWY_RESTRICT to,
+                                 size_t step) {
+  constexpr hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  constexpr int kRows = hn::MaxLanes(d), kInBlock = 16 / sizeof(T);
+  V rows[kRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) rows[i] = hn::LoadU(d, from + static_cast<size_t>(i) * from_step);
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; i += 2) {
+    const V a = rows[i], b = rows[i + 1];
+    rows[i] = hn::InterleaveLower(d, a, b);
+    rows[i + 1] = hn::InterleaveUpper(d, a, b);
+  }
+  if constexpr (sizeof(T) == 4) {
+    // Rows i to i + 3: pairs of elements of four rows, for columns 0 to 3 of each block.
+    const hn::Repartition<double, decltype(d)> wide;
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; i += 4) {
+      const auto a = hn::BitCast(wide, rows[i]), b = hn::BitCast(wide, rows[i + 1]);
+      const auto c = hn::BitCast(wide, rows[i + 2]), e = hn::BitCast(wide, rows[i + 3]);
+      rows[i] = hn::BitCast(d, hn::InterleaveLower(wide, a, c));
+      rows[i + 1] = hn::BitCast(d, hn::InterleaveUpper(wide, a, c));
+      rows[i + 2] = hn::BitCast(d, hn::InterleaveLower(wide, b, e));
+      rows[i + 3] = hn::BitCast(d, hn::InterleaveUpper(wide, b, e));
+    }
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < kInBlock; ++c) transpose_blocks<kRows / kInBlock, kInBlock>(d, rows, c);
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) hn::StoreU(rows[i], d, to + static_cast<size_t>(i) * step);
+}
+
 /// [lanes of a vector, R] to R vectors that are `step` apart.
 template <class T, int R>
 HWY_INLINE void transposed(const T* HWY_RESTRICT from, T* HWY_RESTRICT to, size_t step) {
   constexpr hn::ScalableTag<T> d;
   const size_t n = hn::Lanes(d);
   hn::Vec<decltype(d)> a, b, c, e;
-  if constexpr (R == 2) {
+  if constexpr (R >= 8 && R % hn::MaxLanes(d) == 0) {
+    for (size_t i = 0; i < R; i += n) transpose_square(from + i, R, to + i * step, step);
+  } else if constexpr (R == 2) {
     hn::LoadInterleaved2(d, from, a, b);
     hn::StoreU(a, d, to);
     hn::StoreU(b, d, to + step);

@@ -26,10 +26,11 @@ std::vector<int64_t> radices(int64_t n) {
   }
   if (n > 1) return {};
   std::vector<int64_t> found(odd.rbegin(), odd.rend());
-  // Sixteen at the end; before it eights, and one smaller radix first.
+  // Sixteen at the end; before it eights, and first of all what they leave: 2, 4, or 16 in place of 2 and 8.
   const int last = std::min(twos, 4), rest = twos - last;
-  if (rest % 3 != 0) found.push_back(int64_t{1} << rest % 3);
-  for (int i = 0; i < rest / 3; ++i) found.push_back(8);
+  const int first = rest % 3 == 1 && rest > 1 ? 4 : rest % 3;
+  if (first > 0) found.push_back(int64_t{1} << first);
+  for (int i = first; i < rest; i += 3) found.push_back(8);
   if (last > 0) found.push_back(int64_t{1} << last);
   return found;
 }

@@ -17,8 +17,8 @@ def digest(t):
 
 tenon.manual_seed(0)
 for real, whole in ((tenon.float32, tenon.complex64), (tenon.float64, tenon.complex128)):
-    for n in [*range(1, 131), 200, 256, 400, 509, 512, 720, 1000, 1009, 1024, 4096, 65536, 65537, 1 << 17]:
-        rows = 37 if n < 5000 else 2
+    for n in [*range(1, 68), *range(70, 131, 7), 200, 256, 400, 509, 512, 720, 1000, 1009, 1024, 4096, 65536, 65537, 1 << 17]:
+        rows = 19 if n < 5000 else 2
         z, x = tenon.randn(rows, n, dtype=whole), tenon.randn(rows, n, dtype=real)
         half = tenon.fft.rfft(x)
         calls = (tenon.fft.fft, tenon.fft.ifft), (tenon.fft.rfft,), (lambda t: tenon.fft.irfft(t, n),)
@@ -54,4 +54,4 @@ def test_every_length_has_one_bit_pattern():
         *found[target], name = out.splitlines()
         assert name == target
     first, *others = found.values()
-    assert len(first) > 1000 and all(lines == first for lines in others)
+    assert len(first) > 600 and all(lines == first for lines in others)

@@ -47,11 +47,17 @@ def test_names_are_those_of_parameters_and_weights(path):
     tenon.onnx.save(module, path, normal(2, 3))
     loaded = tenon.onnx.load(path)
     assert [port.name for port in loaded.inputs + loaded.outputs] == ["input", "output_0"]
-    assert sorted(loaded.state_dict()) == sorted(module.state_dict())
+    assert list(loaded.state_dict()) == list(module.state_dict())
     assert all((loaded.state_dict()[name] == value).all() for name, value in module.state_dict().items())
     tenon.onnx.save(module, path, normal(2, 3), input_names=["image"], output_names=["scores"], dynamic_axes={"image": {0: "n"}, "scores": {0: "n"}})
     loaded = tenon.onnx.load(path)
     assert repr(loaded.inputs + loaded.outputs) == "[image: float32[n, 3], scores: float32[n, 2]]"
+
+
+def test_equal_weights_stay_apart(path):
+    module = module_of(CASES["equal_weights"][0])
+    tenon.onnx.save(module, path, normal(3, 2))
+    assert list(tenon.onnx.load(path).state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
 
 
 def test_recurrent_layers_are_single_nodes_and_keep_their_weights(path):

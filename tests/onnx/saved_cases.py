@@ -64,6 +64,12 @@ MODULES = {
     "encoder_of_one": (lambda: nn.TransformerEncoderLayer(8, 2, 16, norm_first=True, activation="gelu", batch_first=True), normal(1, 5, 8)),
     "decoder": (lambda: nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), normal(2, 5, 8), normal(2, 3, 8)),
     "embeddings": (lambda: nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 3)), tenon.tensor([[1, 2, 3], [0, 9, 4]])),
+    "equal_weights": (lambda: nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)).requires_grad_(False).apply(lambda m: m.bias.zero_() if hasattr(m, "bias") else None), normal(3, 2)),
+    "no_dimensions": (lambda: lambda x: (x * 2, x.reshape(1), x.exp().sum(), (x > 0).sum()), tenon.tensor(3.0)),
+    "no_elements": (lambda: lambda x: (x * 2, x.sum(), x.reshape(3, 0)), tenon.ones(0, 3)),
+    "bytes": (lambda: lambda x: (x + 250, x.float() / 255, x.sum()), tenon.arange(6).to(tenon.uint8)),
+    "doubles": (lambda: lambda x: {"a": (x @ x.T).softmax(-1), "b": [x, x]}, normal(3, 3).double()),
+    "attention": (lambda: nn.MultiheadAttention(8, 2, batch_first=True), normal(2, 3, 8), normal(2, 3, 8), normal(2, 3, 8)),
     "norms": (lambda: nn.Sequential(nn.GroupNorm(2, 4), nn.RMSNorm(5), nn.InstanceNorm1d(4)), x),
     "transposed": (lambda: nn.ConvTranspose2d(2, 3, 3, stride=2, output_padding=1), image),
     "same": (lambda: nn.Conv1d(2, 3, 3, padding="same"), normal(2, 9)),
@@ -144,7 +150,9 @@ def module_of(made):
 
 def tensors_of(value):
     """All tensors in a result, as arrays."""
-    return [value.detach().numpy()] if isinstance(value, tenon.Tensor) else [array for one in value for array in tensors_of(one)]
+    if isinstance(value, tenon.Tensor):
+        return [value.detach().numpy()]
+    return [array for one in (value.values() if isinstance(value, dict) else value) for array in tensors_of(one)]
 
 
 def assert_equal(got, wanted):

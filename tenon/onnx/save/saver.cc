@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "tenon/dispatch/operator.h"
@@ -106,9 +107,15 @@ void Saver::add_node(const graph::Node& node) {
     SavedCall call(*this, node);
     return row->write(call);
   }
-  const std::shared_ptr<const graph::LoweredCall> lowered = graph::lower_call(graph_, node);
-  if (!lowered) throw Unsaid{};
-  add_expression(node, *lowered);
+  if (const auto lowered = graph::lower_call(graph_, node)) return add_expression(node, *lowered);
+  // Of a tensor without dimensions, it is the tensor.
+  constexpr std::array kReductions{"sum", "prod", "mean", "amax", "amin"};
+  const auto uses = graph_.uses(node);
+  const auto defs = graph_.defs(node);
+  const bool is_one = uses.size() == 1 && defs.size() == 1 && graph_.geometry(uses[0].geometry).sizes.empty();
+  if (!is_one || std::ranges::find(kReductions, node.op.schema().name) == kReductions.end()) throw Unsaid{};
+  const DType from = graph_.geometry(uses[0].geometry).dtype, to = graph_.geometry(defs[0].geometry).dtype;
+  write(defs[0], cast(read(uses[0].value, graph_.geometry(uses[0].geometry)), from, to));
 }
 
 void Saver::add_input(size_t i) {
@@ -168,7 +175,7 @@ Name Saver::node(std::string_view op, std::vector<Name> inputs, WrittenAttribute
 }
 
 Name Saver::constant(const Tensor& t, Name name) {
-  model_.constants.push_back({name, t.detach().contiguous(), ""});
+  model_.constants.push_back({name, t.detach().contiguous()});
   return name;
 }
 Name Saver::number(const Scalar& value, DType dtype) {
@@ -243,7 +250,8 @@ Name Saver::read(ValueId value, const Geometry& wanted) {
 
 /// A constant gets the name and form of a weight that it is, or the form in which it is read first.
 Name Saver::read_constant(ValueId value, const Storage& storage, const Geometry& wanted) {
-  for (const auto& [name, weight] : options_.weights) {
+  for (size_t place = 0; place < options_.weights.size(); ++place) {
+    const auto& [name, weight] = options_.weights[place];
     if (!weight.defined() || weight.storage() != storage || weight.layout() != Layout::Strided) continue;
     const Geometry g{.dtype = weight.dtype(),
                      .offset = weight.storage_offset(),
@@ -254,7 +262,7 @@ Name Saver::read_constant(ValueId value, const Storage& storage, const Geometry&
     Name own = name;
     while (!taken_.try_emplace(own, 1).second) own += "_";
     const Held held{constant(weight, own), g};
-    model_.constants.back().call = "weight";
+    model_.constants.back().place = place;
     if (whole) held_.emplace(value, held);
     return same_elements(g, wanted) ? held.name : view(held, wanted);
   }

@@ -217,7 +217,7 @@ class Merger {
   }
   std::string scalar(double value, DType dtype) {
     traces_[0].constants.push_back({fmt::format("fixed_{}", traces_[0].constants.size()),
-                                    full({}, Scalar(value), TensorOptions(dtype)), ""});
+                                    full({}, Scalar(value), TensorOptions(dtype))});
     return traces_[0].constants.back().name;
   }
   /// A list that `of` gives for each trace.

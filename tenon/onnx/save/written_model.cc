@@ -149,8 +149,9 @@ void share_constants(WrittenModel& model) {
     return !is_new;
   };
   std::erase_if(model.sizes, [&](const auto& sizes) { return share(sizes.name, tensor_of(sizes)); });
-  std::erase_if(model.constants,
-                [&](const auto& c) { return c.call.empty() ? false : share(c.name, c.value); });
+  std::erase_if(model.constants, [&](const WrittenModel::Constant& c) {
+    return c.place == WrittenModel::Constant::kNoWeight && share(c.name, c.value);
+  });
   for (WrittenNode& node : model.nodes)
     for (std::string& name : node.inputs)
       if (const auto found = renamed.find(name); found != renamed.end()) name = found->second;
@@ -183,6 +184,7 @@ int ir_version_of(int opset) {
 
 void simplify(WrittenModel& model) {
   remove_dead(model);
+  std::ranges::stable_sort(model.constants, {}, &WrittenModel::Constant::place);
   share_constants(model);
   name_outputs(model);
 }

@@ -1,6 +1,7 @@
 // WrittenModel: a model that is being written, before its bytes. Of `save` alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -28,11 +29,12 @@ struct WrittenNode {
 };
 
 struct WrittenModel {
-  /// An initializer.
+  /// An initializer. Weights have a place among those that have names.
   struct Constant {
+    static constexpr size_t kNoWeight = ~size_t{0};
     std::string name;
     Tensor value;
-    std::string call;
+    size_t place = kNoWeight;
   };
   /// An initializer of int64 that follows from sizes, and so may differ between traces.
   struct Sizes {

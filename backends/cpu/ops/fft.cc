@@ -62,12 +62,21 @@ void for_each_bundle(const Walk& walk, int64_t n, const Plan& plan, F&& f) {
   const int64_t grain = std::max<int64_t>(1, (1 << 14) / (n * lanes));
   parallel_for(0, walk.in.numel() * across, grain, [&](int64_t begin, int64_t end) {
     FftSpace<T> space(plan.capacity(), lanes);
+    int64_t outer = begin / across, first = begin % across * lanes, until_stop = grain;
+    int64_t from = walk.in.offset(outer), to = walk.out.offset(outer);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % across * lanes;
-      f(space, walk.in.offset(i / across) + first * walk.in_lane,
-        walk.out.offset(i / across) + first * walk.out_lane,
+      f(space, from + first * walk.in_lane, to + first * walk.out_lane,
         FftBundle{lanes, std::min(lanes, walk.lines - first)});
-      if (i + 1 < end) check_stop();
+      first += lanes;
+      if (first >= walk.lines) {
+        first = 0;
+        from = walk.in.offset(++outer);
+        to = walk.out.offset(outer);
+      }
+      if (--until_stop == 0) {
+        check_stop();
+        until_stop = grain;
+      }
     }
   });
 }

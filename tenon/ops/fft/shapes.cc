@@ -11,6 +11,8 @@ Dims checked_dims(HeaderRef self, IntArrayRef dim, int64_t normalization, bool s
   TENON_CHECK(!some || !dim.empty(), Value, ": expected at least one dimension in `dim`, got none");
   TENON_CHECK(normalization >= 0 && normalization <= 2, Value,
               fmt::format(": expected `normalization` from 0 to 2, got {}", normalization));
+  TENON_CHECK(dim.empty() || self.dim() > 0, Index,
+              fmt::format(": `dim` is {}, but `self` has no dimensions", to_string(dim)));
   const Dims dims = wrap_dims(dim, self.dim(), kThisCall);
   for (const int64_t d : dims)
     TENON_CHECK(self.sizes()[static_cast<size_t>(d)] > 0, Shape,

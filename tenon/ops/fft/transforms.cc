@@ -58,6 +58,8 @@ Tensor to_real(const Tensor& self, const FftSizes& what, const Norm& norm, bool 
 
 Tensor _fft_c2r_backward(const Tensor& grad, IntArrayRef dim, int64_t normalization) {
   TENON_CHECK(!dim.empty(), Value, "_fft_c2r_backward: expected at least one dimension in `dim`, got none");
+  TENON_CHECK(grad.dim() > 0, Index,
+              "_fft_c2r_backward: expected `grad` with dimensions, got a tensor of none");
   const int64_t last = wrap_dim(dim.back(), grad.dim(), "_fft_c2r_backward");
   const Tensor half = tenon::_fft_r2c(grad, dim, normalization, true);
   return middle_scaled(half, last, grad.sizes()[static_cast<size_t>(last)], 2);
@@ -66,6 +68,8 @@ Tensor _fft_c2r_backward(const Tensor& grad, IntArrayRef dim, int64_t normalizat
 Tensor _fft_r2c_backward(const Tensor& grad, IntArrayRef dim, int64_t normalization, bool onesided,
                          IntArrayRef sizes) {
   TENON_CHECK(!dim.empty(), Value, "_fft_r2c_backward: expected at least one dimension in `dim`, got none");
+  TENON_CHECK(grad.dim() > 0, Index,
+              "_fft_r2c_backward: expected `grad` with dimensions, got a tensor of none");
   if (!onesided) return tenon::real(tenon::_fft_c2c(grad, dim, normalization, false)).clone();
   TENON_CHECK(static_cast<int64_t>(sizes.size()) == grad.dim(), Shape,
               fmt::format("_fft_r2c_backward: expected `sizes` of {} dimensions as `grad` has, got {}",

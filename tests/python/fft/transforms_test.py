@@ -269,6 +269,9 @@ def test_frequencies_and_shifts_are_numpys():
         (lambda x: tenon.ops.aten._fft_c2r(x + 0j, [1], 0, 9), (ValueError, RuntimeError), "expected 5 elements along dimension 1"),
         (lambda x: tenon.ops.aten._fft_c2c(x, [1], 0, True), NotImplementedError, "expected `self` of complex64 or complex128, got float32"),
         (lambda x: tenon.ops.aten._fft_r2c(x, [1], 3, True), ValueError, "expected `normalization` from 0 to 2, got 3"),
+        (lambda x: tenon.ops.aten._fft_r2c(x[0, 0], [0], 0, True), IndexError, "_fft_r2c: `dim` is .*0.*, but `self` has no dimensions"),
+        (lambda x: tenon.ops.aten._fft_r2c_backward(x[0, 0] + 0j, [0], 0, True, []), IndexError, "expected `grad` with dimensions"),
+        (lambda x: tenon.ops.aten._fft_c2r_backward(x[0, 0], [0], 0), IndexError, "expected `grad` with dimensions"),
         (lambda x: tenon.ops.aten._fft_r2c(x, [], 0, True), ValueError, "expected at least one dimension in `dim`"),
     ],
 )  # fmt: skip

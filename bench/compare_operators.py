@@ -37,6 +37,7 @@ def rows():
     yield from _sort()
     yield from _windows()
     yield from _transforms()
+    yield from _linear_algebra()
     yield from _recurrent()
     yield from _programs()
 
@@ -233,6 +234,21 @@ def _transforms():
     yield row("fft2 512x512", 1.0, "fft.fft2(a)", "a = t.randn(512, 512, dtype=t.complex64)")
     signal = "a, w = t.randn(16000), t.hann_window(400)"
     yield Row("stft of 1 s, 400/160", 1.0, "t.stft(a, 400, 160, window=w, return_complex=True)", signal)
+
+
+def _linear_algebra():
+    """From order 512 on the bound is one by NumPy and SciPy: the factor to PyTorch's MKL is printed as the ratio where that is faster."""
+    calls = {"solve": "linalg.solve(a, b)", "cholesky": "linalg.cholesky(p)", "inv": "linalg.inv(a)", "det": "linalg.det(a)", "qr": "linalg.qr(a)",
+             "eigh": "linalg.eigh(p)", "svd": "linalg.svd(a)"}  # fmt: skip
+    sizes = (("4", "4, 4", 0.3), ("1000 of 4", "1000, 4, 4", 0.3), ("1000 of 16", "1000, 16, 16", 0.3), ("64", "64, 64", 0.8), ("512", "512, 512", 1.0),
+             ("1024", "1024, 1024", 1.0))  # fmt: skip
+    for label, shape, bound in sizes:
+        for name, call in calls.items():
+            spectrum = name in ("eigh", "svd")
+            if label == "1024" and (spectrum or name == "det"):
+                continue
+            setup = f"a = t.randn({shape})\nb = t.randn({shape.rsplit(',', 1)[0]}, 4)\np = a @ a.mT + t.eye(a.shape[-1])"
+            yield Row(f"{name}, {label}", 1.0 if spectrum and label == "64" else bound, f"t.{call}", setup, arrays={"numpy": f"np.{call}"})
 
 
 def _recurrent():

@@ -55,6 +55,7 @@ SUB_ROOMS = {
         "indexing",
         "embedding",
         "matmul",
+        "linalg",
         "random",
         "recurrent",
         "softmax",
@@ -63,7 +64,7 @@ SUB_ROOMS = {
         "fft",
         "fallback",
     ],
-    "backends/cpu": ["copy", "pointwise", "jit", "reduce", "gemm", "rows", "conv", "window", "sort", "fft", "attention", "region", "onednn", "ops"],
+    "backends/cpu": ["copy", "pointwise", "jit", "reduce", "gemm", "linalg", "rows", "conv", "window", "sort", "fft", "attention", "region", "onednn", "ops"],
     "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "methods", "replay", "modules"],
 }
 # The gradient of as_strided adds up by index, as index_add does.

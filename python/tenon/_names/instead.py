@@ -67,8 +67,6 @@ INSTEAD = {
     "inner": "(x * y).sum(-1)",
     "ger": "tenon.outer(x, y)",
     "kron": 'tenon.einsum("ij,kl->ikjl", x, y).reshape(x.size(0) * y.size(0), x.size(1) * y.size(1))',
-    "chain_matmul": "x @ y",
-    "matrix_power": "x @ x, as often as it takes",
     "bilinear": 'tenon.einsum("bi,oij,bj->bo", x, weight, y)',
     "cosine_similarity": "(x * y).sum(dim) / (x.norm(dim=dim) * y.norm(dim=dim)).clamp_min(1e-8)",
     # Of a tensor
@@ -81,12 +79,6 @@ INSTEAD = {
     "apply_": "x.copy_(tenon.tensor([f(v) for v in x.flatten().tolist()]).reshape(x.shape))",
     "cuda": 'x.to("cuda"), where a plug-in offers a device of that name; there is no CUDA in Tenon',
     # Functions and rooms
-    "svd": "numpy.linalg.svd(x.numpy())",
-    "det": "numpy.linalg.det(x.numpy())",
-    "inverse": "numpy.linalg.inv(x.numpy())",
-    "pinverse": "numpy.linalg.pinv(x.numpy())",
-    "cholesky": "numpy.linalg.cholesky(x.numpy())",
-    "qr": "numpy.linalg.qr(x.numpy())",
     "special": "the functions of that name in tenon itself: erf, exp2, expm1, log1p, logsumexp, softmax, xlogy",
     "fx": "tenon.compile(f), whose explain() lists what was recorded",
     "export": "tenon.compile(f)",

@@ -433,10 +433,10 @@ def out_tuple(function, row, s, layout):
         specs.append(spec if fits else None)
         outs.append(TENON.tensor(spec) if fits else tenon.empty([0], dtype=TENON.dtype(name)))
     got = function(*args, **kwargs, out=tuple(outs))
-    for name, want, spec, out, result in zip(names, wants, specs, outs, got):
+    for i, (name, want, spec, out, result) in enumerate(zip(names, wants, specs, outs, got)):
         assert result is out, "an out= form returns its out"
         d = BY_NAME[name]
-        compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0, row=row)
+        compare(TENON.array(out), want, d, tolerance(row, s, want, d, i) if d.floating else 0, row=row)
         if spec:
             untouched(spec, out)
     unchanged(s, tensors_of([*args, *kwargs.values()]))

@@ -1,5 +1,7 @@
 #include "tenon/ops/forms/copy_out.h"
 
+#include <vector>
+
 #include "tenon/ops/elements/elements.h"
 
 namespace tenon::detail {
@@ -29,19 +31,15 @@ void copy_out(const BuiltinFunction& body, const Tensor& result, Tensor& out) {
   ops::copy_elements(out, result, body.name);
 }
 
-void copy_out(const BuiltinFunction& body, const std::tuple<Tensor, Tensor>& results, Tensor& first,
-              Tensor& second) {
-  const StructuredInfo info{.name = body.name, .arguments = "first, second", .out_rule = body.out_rule};
-  const StructuredArguments arguments(info, std::get<0>(results), std::get<1>(results));
-  const OutputSpec wanted[] = {spec_of(std::get<0>(results)), spec_of(std::get<1>(results))};
-  structured_check(info, wanted[0], arguments, first, false);
-  structured_check(info, wanted[1], arguments, second, false);
-  Tensor* const outs[] = {&first, &second};
-  check_apart(body.name, wanted, outs);
-  resize_structured(wanted[0], first);
-  resize_structured(wanted[1], second);
-  ops::copy_elements(first, std::get<0>(results), body.name);
-  ops::copy_elements(second, std::get<1>(results), body.name);
+void copy_out(const BuiltinFunction& body, std::span<const Tensor> results, std::span<Tensor* const> outs) {
+  const StructuredInfo info{.name = body.name, .arguments = "result", .out_rule = body.out_rule};
+  const StructuredArguments arguments(info, results[0]);
+  std::vector<OutputSpec> wanted;
+  for (const Tensor& result : results) wanted.push_back(spec_of(result));
+  for (size_t i = 0; i < outs.size(); ++i) structured_check(info, wanted[i], arguments, *outs[i], false);
+  check_apart(body.name, wanted, outs.data());
+  for (size_t i = 0; i < outs.size(); ++i) resize_structured(wanted[i], *outs[i]);
+  for (size_t i = 0; i < outs.size(); ++i) ops::copy_elements(*outs[i], results[i], body.name);
 }
 
 }  // namespace tenon::detail

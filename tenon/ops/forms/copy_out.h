@@ -2,6 +2,9 @@
 // `out`. Used by generated registrations. Independent of particular operators.
 #pragma once
 
+#include <span>
+#include <tuple>
+
 #include "tenon/ops/forms/registration.h"
 #include "tenon/ops/forms/structured.h"
 
@@ -12,9 +15,8 @@ namespace tenon::detail {
 /// OutRule admits.
 void copy_out(const BuiltinFunction& body, const Tensor& result, Tensor& out);
 
-/// The same for two results, which must not share memory.
-void copy_out(const BuiltinFunction& body, const std::tuple<Tensor, Tensor>& results, Tensor& first,
-              Tensor& second);
+/// The same for several results, which must not share memory.
+void copy_out(const BuiltinFunction& body, std::span<const Tensor> results, std::span<Tensor* const> outs);
 
 /// Throws where a factory's result of the sizes and dtype of `expected`, on the device of `out`, could not be
 /// copied to it.
@@ -58,21 +60,26 @@ struct CopyOutCall<Tensor&(A...)> {
     return out;
   }
 };
-template <class... A>
-struct CopyOutCall<std::tuple<Tensor&, Tensor&>(A...)> {
-  static constexpr size_t kIns = sizeof...(A) - 2;
+template <class... R, class... A>
+struct CopyOutCall<std::tuple<R...>(A...)> {
+  static constexpr size_t kOuts = sizeof...(R), kIns = sizeof...(A) - kOuts;
 
-  static std::tuple<Tensor&, Tensor&> call(const Kernel& kernel, DispatchKeySet, A... args) {
+  static std::tuple<R...> call(const Kernel& kernel, DispatchKeySet, A... args) {
     auto all = std::forward_as_tuple(args...);
-    Tensor &first = std::get<kIns>(all), &second = std::get<kIns + 1>(all);
     const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
-    try {
-      copy_out(body, BodyResult<std::tuple<Tensor, Tensor>, kIns, A...>::of(body, all), first, second);
-    } catch (Error& e) {
-      e.set_operator(body.name);
-      throw;
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      try {
+        const auto made = BodyResult<std::tuple<std::remove_reference_t<R>...>, kIns, A...>::of(body, all);
+        const Tensor results[] = {std::get<I>(made)...};
+        Tensor* const outs[] = {&std::get<kIns + I>(all)...};
+        copy_out(body, results, outs);
+      } catch (Error& e) {
+        e.set_operator(body.name);
+        throw;
+      }
+      return std::tuple<R...>(std::get<kIns + I>(all)...);
     }
-    return {first, second};
+    (std::make_index_sequence<kOuts>());
   }
 };
 

@@ -30,11 +30,15 @@ struct Function {
   bool internal = false;
   /// Whether a `where` that chooses between it and something else should ask first if any element needs it.
   bool costly = false;
+  /// Whether printed code calls it rather than inlining it: long definitions with several uses.
+  bool apart = false;
   /// One line for the documentation.
   std::string_view doc = {};
 
   std::string_view body_for(Type t) const noexcept;
   bool runs_in(Type t) const noexcept { return !body_for(t).empty(); }
+  /// Defined in float64 alone: float32 computes in it and rounds at the end.
+  bool widens() const noexcept { return !runs_in(Type::F32) && runs_in(Type::F64); }
 };
 
 /// All functions, in a fixed order: a function's number is its position.

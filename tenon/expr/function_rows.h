@@ -13,5 +13,8 @@ std::span<const Function> logarithm_functions() noexcept;
 std::span<const Function> power_functions() noexcept;
 std::span<const Function> trigonometric_functions() noexcept;
 std::span<const Function> special_functions() noexcept;
+std::span<const Function> normal_functions() noexcept;
+std::span<const Function> gamma_functions() noexcept;
+std::span<const Function> bessel_functions() noexcept;
 
 }  // namespace tenon::expr

@@ -14,7 +14,8 @@ std::span<const Function> functions() noexcept {
   static const auto& all = *new const std::vector<Function>([] {
     std::vector<Function> rows;
     for (const auto family : {basic_functions(), exponential_functions(), logarithm_functions(),
-                              power_functions(), trigonometric_functions(), special_functions()}) {
+                              power_functions(), trigonometric_functions(), special_functions(),
+                              normal_functions(), gamma_functions(), bessel_functions()}) {
       rows.insert(rows.end(), family.begin(), family.end());
     }
     return rows;

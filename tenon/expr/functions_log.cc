@@ -14,13 +14,13 @@ constexpr std::string_view kTailF32 = R"(
                0x1.e6dd24p-4, -0x1.dd992ap-4, 0x1.13be0cp-4);
   fma(z, -0.5, x * z * p))";
 
-constexpr std::string_view kTailF64 = R"(
+constexpr std::string_view kTailSmallF64 = R"(
   let s = x / (2 + x);
   let w = s * s;
   let r = w * poly(w, 0x1.5555555555592p-1, 0x1.999999997feeap-2, 0x1.24924941e5e2cp-2, 0x1.c71c520f53b95p-3,
                    0x1.74663e2d7fc43p-3, 0x1.39a1c359d50f2p-3, 0x1.2f05628e4f225p-3);
-  let h = 0.5 * x * x;
-  s * (h + r) - h)";
+  s * (0.5 * x * x + r))";
+constexpr std::string_view kTailF64 = "log_tail_small(x) - 0.5 * x * x";
 
 constexpr std::string_view kExponent = R"(
   let e = shift_right_logical(bits(x) + above_sqrt_half, mantissa_bits);
@@ -131,6 +131,10 @@ constexpr Function kRows[] = {
     {.name = "log_fraction", .body_float = kFraction, .internal = true, .doc = "f of a normal x"},
     {.name = "normal", .body_float = kNormal, .internal = true, .doc = "x, scaled if it is denormal"},
     {.name = "exponent", .body_float = kExponentOfAny, .internal = true, .doc = "n, of denormals as well"},
+    {.name = "log_tail_small",
+     .body_f64 = kTailSmallF64,
+     .internal = true,
+     .doc = "log(1 + x) - x + x^2 / 2"},
     {.name = "log_tail",
      .body_f32 = kTailF32,
      .body_f64 = kTailF64,
@@ -183,6 +187,11 @@ constexpr Function kRows[] = {
      .derivative = {"where((x == 0) & (y <= 0), 0, log(y))", "x / y"},
      .body_float = "where((x == 0) & (y == y), 0, x * log(y))",
      .doc = "x * log(y), 0 where x is 0"},
+    {.name = "xlog1py",
+     .arity = 2,
+     .derivative = {"where((x == 0) & (y <= -1), 0, log1p(y))", "x / (y + 1)"},
+     .body_float = "where((x == 0) & (y == y), 0, x * log1p(y))",
+     .doc = "x * log(1 + y), 0 where x is 0"},
 };
 
 }  // namespace

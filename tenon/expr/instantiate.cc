@@ -250,6 +250,7 @@ class Instantiator {
       if (w_[n.args[0]].op == Op::Number) return number_node(n.args[0], type);
       return convert(visit(n.args[0], operands), type);
     }
+    if (n.op == Op::Call && operands == Type::F32 && functions()[n.bits].widens()) return wide_call(n, type);
     // Identities where floats have no separate bits.
     if ((n.op == Op::Bits || n.op == Op::FromBits) && operands == type) return visit(n.args[0], type);
     check(n, operands);
@@ -267,6 +268,13 @@ class Instantiator {
       out.args[i] = visit(n.args[i], condition ? Type::Mask : operands);
     }
     return t_.add(out);
+  }
+
+  // A function that is defined in float64 alone, of float32.
+  NodeId wide_call(const Node& n, Type type) {
+    Node out{.op = Op::Call, .type = Type::F64, .arity = n.arity, .bits = n.bits};
+    for (int i = 0; i < n.arity; ++i) out.args[i] = convert(visit(n.args[i], Type::F32), Type::F64);
+    return convert(t_.add(out), type);
   }
 
   NodeId of_row(const Node& n, Type type) {

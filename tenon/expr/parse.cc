@@ -69,21 +69,59 @@ class Parser {
 
   NodeId program() {
     skip_space();
-    while (take_word("let")) {
-      const size_t at = pos_;
-      const std::string_view name = word();
-      if (name.empty()) fail("expected a name after `let`", at);
-      expect("=");
-      const NodeId value = expression(0);
-      expect(";");
-      names_.push_back({name, value});
-    }
+    definitions();
     const NodeId root = expression(0);
     if (pos_ < text_.size()) fail(fmt::format("unexpected '{}'", text_[pos_]), pos_);
     return root;
   }
 
  private:
+  void definitions() {
+    for (;;) {
+      if (take_word("let"))
+        definition();
+      else if (internal_ && take_word("for"))
+        repeated();
+      else
+        return;
+    }
+  }
+
+  void definition() {
+    const size_t at = pos_;
+    const std::string_view name = word();
+    if (name.empty()) fail("expected a name after `let`", at);
+    expect("=");
+    const NodeId value = expression(0);
+    expect(";");
+    names_.push_back({name, value});
+  }
+
+  // for k = 1 to 9 { let s = s + k; }: the definitions in braces, once for each k, upward or downward.
+  void repeated() {
+    const std::string_view name = word();
+    expect("=");
+    const int64_t first = whole_number();
+    if (!take_word("to")) fail("expected `to`", pos_);
+    const int64_t last = whole_number();
+    expect("{");
+    const size_t body = pos_;
+    const int64_t step = first <= last ? 1 : -1;
+    for (int64_t k = first; k != last + step; k += step) {
+      pos_ = body;
+      names_.push_back({name, g_.literal(k)});
+      definitions();
+    }
+    expect("}");
+  }
+
+  int64_t whole_number() {
+    const size_t at = pos_;
+    const NodeId node = literal(false);
+    if (!g_.literal_of(node).integer) fail("expected a whole number", at);
+    return g_.literal_of(node).i;
+  }
+
   [[noreturn]] void fail(const std::string& what, size_t at) const {
     // Definitions span lines: show the one that the column is in.
     const size_t begin = at == 0 ? 0 : text_.rfind('\n', at - 1) + 1;

@@ -309,10 +309,10 @@ class File {
   }
 
   static std::string print_function(const Expression& e, Type main, const Function& f) {
-    // Always inlined: constants then stay in registers over the loop
+    // Inlined but for long ones: constants then stay in registers over the loop
     // (docs/decisions/0001-kernel-compile-budget.md).
-    std::string text =
-        fmt::format("HWY_INLINE hn::{}<{}> {}_{}(", f.mask ? "Mask" : "Vec", tag(main), f.name, suffix(main));
+    std::string text = fmt::format("{} hn::{}<{}> {}_{}(", f.apart ? "HWY_NOINLINE" : "HWY_INLINE",
+                                   f.mask ? "Mask" : "Vec", tag(main), f.name, suffix(main));
     for (int i = 0; i < f.arity; ++i)
       text += fmt::format("{}hn::Vec<{}> a{}", i > 0 ? ", " : "", tag(main), i);
     text += ") {\n" + tags(main);

@@ -6,6 +6,7 @@
 
 #include "tenon/core/error.h"
 #include "tenon/expr/function.h"
+#include "tenon/expr/reference_special.h"
 
 namespace tenon::expr {
 
@@ -91,6 +92,23 @@ constexpr Row kFunctions[] = {
     {"square", [](double a, double, double) { return a * a; }},
     {"tan", [](double a, double, double) { return std::tan(a); }},
     {"tanh", [](double a, double, double) { return std::tanh(a); }},
+    {"digamma", [](double a, double, double) { return reference::digamma(a); }},
+    {"erfcx", [](double a, double, double) { return reference::erfcx(a); }},
+    {"erfinv", [](double a, double, double) { return reference::erfinv(a); }},
+    {"i0", [](double a, double, double) { return reference::i0e(a) * std::exp(std::abs(a)); }},
+    {"i0e", [](double a, double, double) { return reference::i0e(a); }},
+    {"i1", [](double a, double, double) { return reference::i1e(a) * std::exp(std::abs(a)); }},
+    {"i1e", [](double a, double, double) { return reference::i1e(a); }},
+    {"gammainc", [](double a, double b, double) { return reference::gammainc(a, b); }},
+    {"gammaincc", [](double a, double b, double) { return reference::gammaincc(a, b); }},
+    {"sinc", [](double a, double, double) { return a == 0 ? 1 : std::sin(M_PI * a) / (M_PI * a); }},
+    {"logit", [](double a, double, double) { return std::log(a / (1 - a)); }},
+    {"xlog1py", [](double a, double b, double) { return a == 0 && !std::isnan(b) ? 0 : a * std::log1p(b); }},
+    {"lgamma", [](double a, double, double) { return std::lgamma(a); }},
+    {"log_ndtr", [](double a, double, double) { return reference::log_ndtr(a); }},
+    {"ndtr", [](double a, double, double) { return reference::ndtr(a); }},
+    {"ndtri", [](double a, double, double) { return reference::ndtri(a); }},
+    {"zeta", [](double a, double b, double) { return reference::zeta(a, b); }},
     {"xlogy", [](double a, double b, double) { return a == 0 && !std::isnan(b) ? 0 : a * std::log(b); }},
 };
 

@@ -6,6 +6,7 @@
 
 #include "tenon/core/error.h"
 #include "tenon/expr/expr.h"
+#include "tenon/expr/parse.h"
 
 namespace tenon::expr {
 namespace {
@@ -45,6 +46,34 @@ TEST(Parse, PrecedenceAndAssociativity) {
   EXPECT_EQ(value("self == 3 | other < 0 & mask"), 1);
   EXPECT_EQ(value("!(self > other)"), 1);
   EXPECT_EQ(value("6 & 3 ^ 8 | 1"), 11);
+}
+
+double defined(std::string_view text) {
+  Builder g;
+  const Binding names[] = {{"x", g.literal(2.0)}};
+  return evaluate(g, parse_bound(g, text, names), {});
+}
+
+TEST(Parse, DefinitionsRepeatUpwardAndDownward) {
+  EXPECT_EQ(defined("let s = 0; for k = 1 to 4 { let s = s + k; } s * x"), 20);
+  EXPECT_EQ(defined("let s = 0; for k = 3 to 1 { let t = 10 * s; let s = t + k; } s"), 321);
+  EXPECT_EQ(defined("let s = 1; for i = 1 to 2 { for k = 1 to 3 { let s = s * 2; } } s"), 64);
+}
+
+TEST(Parse, RepetitionsAreOfDefinitionsAlone) {
+  EXPECT_NE(error_of("for k = 1 to 4 { let s = k; } s"), "no error");
+  const auto message = [](std::string_view text) -> std::string {
+    try {
+      defined(text);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(message("for k = x to 4 { } 1").find("malformed number"), std::string::npos);
+  EXPECT_NE(message("for k = 0.5 to 4 { } 1").find("expected a whole number"), std::string::npos);
+  EXPECT_NE(message("for k = 1 until 4 { } 1").find("expected `to`"), std::string::npos);
+  EXPECT_NE(message("for k = 1 to 4 { let s = k; s").find("expected '}'"), std::string::npos);
 }
 
 TEST(Parse, Literals) {

@@ -1,0 +1,98 @@
+"""Special functions. SciPy is the reference; where it errs by more than a few units in the last place, the row says by how much."""
+
+import numpy as np
+import scipy.special as ss
+
+from ..rows import Row, binary, unary
+from ..samples import KINDS, sample
+
+_REAL = dict(result="float", refuse=("complex",))
+_SHAPES = dict(domain=(0.3, 6.0), grad_domain=(0.6, 5.0))
+
+
+def _logit_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape))
+        yield sample(m.tensor(shape), 0.125)
+
+
+def _logit(x, eps=None):
+    return ss.logit(x if eps is None else np.where(np.isnan(x), x, np.clip(x, eps, 1 - eps)))
+
+
+def _number_first(number):
+    def make(m):
+        for shape in m.shapes():
+            yield sample(number, m.tensor(shape))
+
+    return make
+
+
+def _number_second(number):
+    def make(m):
+        for shape in m.shapes():
+            yield sample(m.tensor(shape), number)
+
+    return make
+
+
+def _multigamma(x, p):
+    return sum(ss.gammaln(x - i / 2) for i in range(p)) + p * (p - 1) / 4 * np.log(np.pi)
+
+
+def _polygamma(n, x):
+    return ss.polygamma(n, x) if n else ss.digamma(x)
+
+
+def _entr(x):
+    return ss.entr(x)
+
+
+def _sinc(x):
+    return np.where(np.isinf(x) | ((x == np.rint(x)) & (x != 0)), 0, np.sinc(x))
+
+
+def _density(a, x):
+    with np.errstate(all="ignore"):
+        return np.where(a > 0, np.exp((a - 1) * np.log(x) - x - ss.gammaln(a)), np.nan)
+
+
+_NO_SPECIAL = {"special": "the reference errs at the edges; tests/python/special has them"}
+
+ROWS = [
+    unary("lgamma", ss.gammaln, ulps=16, reference_ulps=256, domain=(0.1, 8.0), grad_domain=(0.3, 5.0), absent=_NO_SPECIAL, **_REAL),
+    unary("digamma", ss.digamma, ulps=16, reference_ulps=64, domain=(0.1, 8.0), grad_domain=(0.3, 5.0), absent=_NO_SPECIAL, **_REAL),
+    unary("erfinv", ss.erfinv, ulps=4, reference_ulps=8, domain=(-0.99, 0.99), grad_domain=(-0.8, 0.8), **_REAL),
+    unary("i0", ss.i0, ulps=4, reference_ulps=16, absent=_NO_SPECIAL, **_REAL),
+    Row("logit", _logit_samples, _logit, operands=(0,), ulps=4, reference_ulps=16, domain=(0.01, 0.99), grad_domain=(0.2, 0.8), **_REAL),
+    Row("mvlgamma", lambda m: (sample(m.tensor(s), p) for s in m.shapes() for p in (1, 3)), _multigamma, operands=(0,), ulps=32,
+        reference_ulps=1024, domain=(1.5, 8.0), grad_domain=(1.5, 5.0),
+        absent={**_NO_SPECIAL, "bool": "1 is outside of the domain", "integral": "1 is outside of the domain"}, inner="lgamma", **_REAL),
+    Row("polygamma", lambda m: (sample(n, m.tensor(s)) for s in m.shapes() for n in (0, 1, 3)), _polygamma, operands=(1,), ulps=16,
+        reference_ulps=64, absent=_NO_SPECIAL, inner="", **_REAL, **_SHAPES),
+    Row("_polygamma", lambda m: (sample(m.tensor(s), 3.0, -2.0) for s in m.shapes()), lambda x, s, f: f * ss.zeta(s, x), operands=(0,), ulps=8,
+        reference_ulps=32, absent=_NO_SPECIAL, direct=True, no_peer="not in PyTorch", **_REAL, **_SHAPES),
+    unary("sinc", _sinc, ulps=4, reference_ulps=64, domain=(-0.9, 0.9), absent=_NO_SPECIAL, **_REAL),
+    unary("special_entr", _entr, ulps=4, reference_ulps=8, domain=(0.1, 4.0), grad_domain=(0.1, 4.0), **_REAL),
+    unary("special_erfcx", ss.erfcx, ulps=4, reference_ulps=32, absent=_NO_SPECIAL, **_REAL),
+    unary("special_i0e", ss.i0e, ulps=4, reference_ulps=16, **_REAL),
+    unary("special_i1", ss.i1, ulps=4, reference_ulps=16, absent=_NO_SPECIAL, **_REAL),
+    unary("special_i1e", ss.i1e, ulps=4, reference_ulps=16, **_REAL),
+    unary("special_log_ndtr", ss.log_ndtr, ulps=4, reference_ulps=64, absent=_NO_SPECIAL, **_REAL),
+    unary("special_ndtr", ss.ndtr, ulps=4, reference_ulps=32, **_REAL),
+    unary("special_ndtri", ss.ndtri, ulps=4, reference_ulps=16, domain=(0.01, 0.99), grad_domain=(0.1, 0.9), **_REAL),
+    binary("special_xlog1py", ss.xlog1py, ulps=4, reference_ulps=4, domain=(0.1, 4), **_REAL),
+    Row("special_xlog1py.other_scalar", _number_second(0.5), ss.xlog1py, operands=(0, 1), ulps=4, reference_ulps=4, **_REAL),
+    Row("special_xlog1py.self_scalar", _number_first(0.5), ss.xlog1py, operands=(0, 1), ulps=4, reference_ulps=4, domain=(0.1, 4), **_REAL),
+    binary("special_zeta", ss.zeta, ulps=8, reference_ulps=32, domain=(1.5, 6), grad_constant=(0,), absent=_NO_SPECIAL, **_REAL),
+    Row("special_zeta.other_scalar", _number_second(2.5), ss.zeta, operands=(0, 1), ulps=8, reference_ulps=32, domain=(1.5, 6),
+        grad_constant=(0,), absent=_NO_SPECIAL, **_REAL),
+    Row("special_zeta.self_scalar", _number_first(2.5), ss.zeta, operands=(0, 1), ulps=8, reference_ulps=32, absent=_NO_SPECIAL, **_REAL, **_SHAPES),
+    binary("igamma", ss.gammainc, ulps=16, reference_ulps=64, grad_constant=(0,), absent=_NO_SPECIAL, **_REAL, **_SHAPES),
+    binary("igammac", ss.gammaincc, ulps=16, reference_ulps=64, grad_constant=(0,), absent=_NO_SPECIAL, **_REAL, **_SHAPES),
+    Row("_igamma_shape_gradient", lambda m: (), unreferenced="gradcheck of igamma has it (tests/python/special)", properties=lambda r, *a: None,
+        absent={k: "gradcheck of igamma has it" for k in KINDS}, direct=True, no_peer="not in PyTorch"),
+    Row("_special_zeta_exponent_gradient", lambda m: (), unreferenced="it always throws (tests/python/special)", properties=lambda r, *a: None,
+        absent={k: "it always throws" for k in KINDS}, direct=True, no_peer="not in PyTorch"),
+    binary("_igamma_density", _density, ulps=16, reference_ulps=64, absent=_NO_SPECIAL, direct=True, no_peer="not in PyTorch", **_REAL, **_SHAPES),
+]

@@ -1,0 +1,69 @@
+"""Special functions, with PyTorch's names: the gamma function's kin, Bessel functions, those of probability."""
+
+from __future__ import annotations
+
+from ._C import (
+    digamma,
+    digamma as psi,
+    erf,
+    erfc,
+    erfinv,
+    exp2,
+    expm1,
+    i0,
+    igamma as gammainc,
+    igammac as gammaincc,
+    lgamma as gammaln,
+    log1p,
+    log_softmax,
+    logit,
+    logsumexp,
+    mvlgamma as multigammaln,
+    polygamma,
+    round,
+    sigmoid as expit,
+    sinc,
+    softmax,
+    special_entr as entr,
+    special_erfcx as erfcx,
+    special_i0e as i0e,
+    special_i1 as i1,
+    special_i1e as i1e,
+    special_log_ndtr as log_ndtr,
+    special_ndtr as ndtr,
+    special_ndtri as ndtri,
+    special_xlog1py as xlog1py,
+    special_zeta as zeta,
+    xlogy,
+)
+from ._C import i0 as modified_bessel_i0, special_i1 as modified_bessel_i1
+from ._names.absent import module_getattr
+from ._polynomials import (
+    chebyshev_polynomial_t,
+    chebyshev_polynomial_u,
+    chebyshev_polynomial_v,
+    chebyshev_polynomial_w,
+    hermite_polynomial_h,
+    hermite_polynomial_he,
+    laguerre_polynomial_l,
+    legendre_polynomial_p,
+    shifted_chebyshev_polynomial_t,
+    shifted_chebyshev_polynomial_u,
+    shifted_chebyshev_polynomial_v,
+    shifted_chebyshev_polynomial_w,
+)
+
+TYPE_CHECKING = False
+
+__all__ = [
+    "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "hermite_polynomial_h",
+    "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p", "modified_bessel_i0", "modified_bessel_i1",
+    "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w",
+    "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e",
+    "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "round", "sinc", "softmax",
+    "xlog1py", "xlogy", "zeta",
+]  # fmt: skip
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

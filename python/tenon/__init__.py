@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         cuda as cuda,
         devices as devices,
         dispatch as dispatch,
+        distributions as distributions,
         fft as fft,
         graph as graph,
         jit as jit,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         mps as mps,
         ops as ops,
         plans as plans,
+        special as special,
         testing as testing,
         types as types,
         utils as utils,
@@ -251,8 +253,8 @@ def is_storage(obj: object) -> _C._bool:
 
 # Rooms that load when first asked for, so that `import tenon` stays quick.
 _LATER = (
-    "accelerator", "amp", "backends", "cpu", "cuda", "devices", "dispatch", "fft", "graph", "jit", "library", "linalg", "mps", "onnx", "ops",
-    "plans", "safetensors", "signal", "testing", "types", "utils", "version", "xpu",
+    "accelerator", "amp", "backends", "cpu", "cuda", "devices", "dispatch", "distributions", "fft", "graph", "jit", "library", "linalg", "mps", "onnx", "ops",
+    "plans", "safetensors", "signal", "special", "testing", "types", "utils", "version", "xpu",
 )  # fmt: skip
 # Names that load with the module that has them.
 _LATER_FROM = {

@@ -30,8 +30,8 @@ def pytorch_names():
 #: classes.
 _MODULES = {
     "torch": frozenset(
-        "ao classes compiler contrib distributed distributions export func functorch futures fx hub masked monitor mtia "
-        "multiprocessing nested overrides package profiler quantization return_types sparse special".split()
+        "ao classes compiler contrib distributed export func functorch futures fx hub masked monitor mtia "
+        "multiprocessing nested overrides package profiler quantization return_types sparse".split()
     ),
     "torch.autograd": frozenset("forward_ad functional profiler".split()),
     "torch.nn.attention": frozenset("bias experimental flex_attention varlen".split()),

@@ -25,9 +25,6 @@ INSTEAD = {
     "deg2rad": "x * (math.pi / 180)",
     "rad2deg": "x * (180 / math.pi)",
     "float_power": "x.double() ** y",
-    "logit": "tenon.log(x / (1 - x))",
-    "expit": "tenon.sigmoid(x)",
-    "sinc": "tenon.where(x == 0, 1.0, tenon.sin(math.pi * x) / (math.pi * x))",
     "logaddexp2": "tenon.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)",
     "heaviside": "tenon.where(x == 0, y, (x > 0).to(y.dtype))",
     "ldexp": "x * 2.0**y",
@@ -79,7 +76,6 @@ INSTEAD = {
     "apply_": "x.copy_(tenon.tensor([f(v) for v in x.flatten().tolist()]).reshape(x.shape))",
     "cuda": 'x.to("cuda"), where a plug-in offers a device of that name; there is no CUDA in Tenon',
     # Functions and rooms
-    "special": "the functions of that name in tenon itself: erf, exp2, expm1, log1p, logsumexp, softmax, xlogy",
     "fx": "tenon.compile(f), whose explain() lists what was recorded",
     "export": "tenon.compile(f)",
     "compiler": "tenon.compile",

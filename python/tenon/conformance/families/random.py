@@ -156,7 +156,49 @@ def _size_and_dtype(m):
         yield sample(0.0, 1.0, size, dtype=m.dtype.name)
 
 
+def _counts_and_chances(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape, domain=(20, 20)), m.tensor(shape, domain=(0.2, 0.8)))
+
+
+def _placed(samples):
+    def make(m):
+        for s in samples(m):
+            yield sample(*s.args, 7, 3)
+
+    return make
+
+
+def _means(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape, domain=(0.5, 30.0)))
+
+
+def _whole(r, *args, **kwargs):
+    assert all(v >= 0 and v == int(v) for v in _numbers(r))
+
+
+def _simplex(r, *args, **kwargs):
+    found = r.detach().to(tenon.float64)
+    assert float((found.sum(-1) - 1).abs().max()) < 2e-2 if found.numel() else True
+
+
+_SHAPE_FLOATS = dict(refuse=("bool", "integral", "complex"))
+_ONE = {"promotion": "one operand"}
+
 ROWS = [
+    _row("_standard_gamma", _means, lambda r, *a: None, _ONE, grad_constant=(0,), **_SHAPE_FLOATS),
+    _row("_philox_standard_gamma", _placed(_means), lambda r, *a: None, _ONE, inner="_standard_gamma", grad_constant=(0,), **_SHAPE_FLOATS),
+    _row("_standard_gamma_grad", lambda m: (sample(*(m.tensor(s, domain=(0.5, 9.0)) for _ in range(2))) for s in m.shapes()), lambda r, *a: None,
+         {"promotion": "one dtype"}, one_dtype=True, **_SHAPE_FLOATS),
+    _row("cauchy_", _tensors(), lambda r, *a: None, {}, **_SHAPE_FLOATS),
+    _row("log_normal_", _tensors(), lambda r, *a: None, {}, **_SHAPE_FLOATS),
+    _row("geometric_", _tensors(0.5), lambda r, *a: None, {}, refuse=("bool", "complex")),
+    _row("poisson", _means, _whole, _ONE, **_SHAPE_FLOATS),
+    _row("_philox_poisson", _placed(_means), _whole, _ONE, inner="poisson", **_SHAPE_FLOATS),
+    _row("binomial", _counts_and_chances, _whole, {"promotion": "one dtype (distributions/samplers_test.py)"}, **_SHAPE_FLOATS),
+    _row("_philox_binomial", _placed(_counts_and_chances), _whole, {"promotion": "one dtype"}, inner="binomial", **_SHAPE_FLOATS),
+    _row("_sample_dirichlet", _means, _simplex, {**_ONE, "zero_dim": "one dimension or more"}, grad_constant=(0,), **_SHAPE_FLOATS),
     _row("rand", _sized(), _within(0, 1), _KINDS, **_FLOATS),
     _row("rand.generator", _sized(generator=True), _within(0, 1), _KINDS, **_FLOATS),
     _row("randn", _sized(), _normal, _KINDS, **_FLOATS),

@@ -1,0 +1,91 @@
+"""The Bernoulli distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from ..autograd.grad_mode import no_grad
+from ..nn.functional import binary_cross_entropy_with_logits, softplus
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all, is_number, lazy_property, logits_to_probs, probs_to_logits
+
+__all__ = ["Bernoulli"]
+
+
+class Bernoulli(ExponentialFamily):
+    """1 with probability `probs`, of log odds `logits`, else 0; one of the two is given."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        if (probs is None) == (logits is None):
+            raise ValueError("Bernoulli: either `probs` or `logits` must be specified, but not both.")
+        given = logits if probs is None else probs
+        if probs is not None:
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        self._param = self.logits if probs is None else self.probs
+        super().__init__(() if is_number(given) else self._param.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Bernoulli:
+        return self._expanded(Bernoulli, batch_shape, ("probs", "logits", "_param"), _instance)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        mode = (self.probs >= 0.5).to(self.probs.dtype)
+        return tn.where(self.probs == 0.5, math.nan, mode)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probability of 1."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter."""
+        return self._param.shape
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            return tn.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -binary_cross_entropy_with_logits(logits, value.to(logits.dtype), reduction="none")
+
+    def entropy(self) -> Tensor:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = tn.arange(2, dtype=self._param.dtype, device=self._param.device).view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1,) + tuple(self._batch_shape)) if expand else values
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (tn.log(self.probs) - tn.log1p(-self.probs),)
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        return softplus(natural_params[0])

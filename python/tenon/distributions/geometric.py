@@ -1,0 +1,75 @@
+"""The geometric distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from ..autograd.grad_mode import no_grad
+from ..nn.functional import binary_cross_entropy_with_logits
+from . import constraints
+from .distribution import Distribution, _offender
+from .utils import broadcast_all, is_number, lazy_property, logits_to_probs, probs_to_logits, rand_open
+
+__all__ = ["Geometric"]
+
+
+class Geometric(Distribution):
+    """The number of failures before the first success of probability `probs`, of log odds `logits`; one of the two is given."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        if (probs is None) == (logits is None):
+            raise ValueError("Geometric: either `probs` or `logits` must be specified, but not both.")
+        given = logits if probs is None else probs
+        if probs is not None:
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        shape = () if is_number(given) else (self.probs if probs is not None else self.logits).shape
+        super().__init__(shape, validate_args=validate_args)
+        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+            found, place = _offender(self.probs, self.probs > 0)
+            raise ValueError(f"Geometric: expected parameter probs to be positive, but found {found}{place}; validate_args=False leaves the check out")
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Geometric:
+        return self._expanded(Geometric, batch_shape, ("probs", "logits"), _instance)
+
+    @property
+    def mean(self) -> Tensor:
+        return 1 / self.probs - 1
+
+    @property
+    def mode(self) -> Tensor:
+        return tn.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        return (1 / self.probs - 1) / self.probs
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probability of a success."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            u = rand_open(self._extended_shape(sample_shape), self.probs)
+            return (tn.log(u) / tn.log1p(-self.probs)).floor()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        value, probs = broadcast_all(value, self.probs)
+        return tn.special_xlog1py(value.to(probs.dtype), -probs) + tn.log(probs)
+
+    def entropy(self) -> Tensor:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs

@@ -1,0 +1,76 @@
+"""The Gumbel distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from .._names.info import finfo
+from . import constraints
+from .transformed_distribution import TransformedDistribution
+from .transforms import AffineTransform, ExpTransform
+from .uniform import Uniform
+from .utils import broadcast_all, euler_constant, is_number
+
+__all__ = ["Gumbel"]
+
+
+class Gumbel(TransformedDistribution):
+    """The Gumbel distribution of mode `loc` and scale `scale`."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        info = finfo(self.loc.dtype)
+        low = tn.full_like(self.loc, info.tiny)
+        high = tn.full_like(self.loc, 1 - info.eps)
+        if is_number(loc) and is_number(scale):
+            low, high = low.reshape(()), high.reshape(())
+        transforms = [
+            ExpTransform().inv, AffineTransform(loc=0, scale=-tn.ones_like(self.scale)),
+            ExpTransform().inv, AffineTransform(loc=self.loc, scale=-self.scale),
+        ]  # fmt: skip
+        super().__init__(Uniform(low, high, validate_args=False), transforms, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Gumbel, _instance)
+        Gumbel.__init__(new, self.loc.expand(batch_shape), self.scale.expand(batch_shape), validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        y = (self.loc - value) / self.scale
+        return y - tn.exp(y) - tn.log(self.scale)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return tn.exp(-tn.exp((self.loc - value) / self.scale))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.loc - self.scale * tn.log(-tn.log(value))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc + self.scale * euler_constant
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def stddev(self) -> Tensor:
+        return math.pi / math.sqrt(6) * self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        return self.stddev * self.stddev
+
+    def entropy(self) -> Tensor:
+        return tn.log(self.scale) + (1 + euler_constant)

@@ -1,0 +1,70 @@
+"""The Laplace distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from .._names.info import finfo
+from . import constraints
+from .distribution import Distribution
+from .utils import broadcast_all, is_number
+
+__all__ = ["Laplace"]
+
+
+class Laplace(Distribution):
+    """The Laplace distribution of mean `loc` and scale `scale`."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(() if is_number(loc) and is_number(scale) else self.loc.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return 2 * self.scale * self.scale
+
+    @property
+    def stddev(self) -> Tensor:
+        return 2**0.5 * self.scale
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Laplace:
+        return self._expanded(Laplace, batch_shape, ("loc", "scale"), _instance)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        # 2 u - 1 of u on [0, 1) is -1 for u = 0, whose logarithm is infinite.
+        u = 2 * tn.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device) - 1
+        u = u.clamp(min=finfo(self.loc.dtype).eps - 1)
+        return self.loc - self.scale * u.sign() * tn.log1p(-u.abs())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -tn.log(2 * self.scale) - tn.abs(value - self.loc) / self.scale
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        tail = 0.5 * tn.exp(-z.abs())
+        return tn.where(z < 0, tail, 1 - tail)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        term = value - 0.5
+        return self.loc - self.scale * term.sign() * tn.log1p(-2 * term.abs())
+
+    def entropy(self) -> Tensor:
+        return 1 + tn.log(2 * self.scale)

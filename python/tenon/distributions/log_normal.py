@@ -1,0 +1,54 @@
+"""The log-normal distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from . import constraints
+from .normal import Normal
+from .transformed_distribution import TransformedDistribution
+from .transforms import ExpTransform
+
+__all__ = ["LogNormal"]
+
+
+class LogNormal(TransformedDistribution):
+    """e to the power of a normal number of mean `loc` and standard deviation `scale`."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.positive
+    has_rsample = True  # type: ignore[assignment]
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return super().expand(batch_shape, self._get_checked_instance(LogNormal, _instance))
+
+    @property
+    def loc(self) -> Tensor:
+        """The mean of the logarithm."""
+        return self.base_dist.loc
+
+    @property
+    def scale(self) -> Tensor:
+        """The standard deviation of the logarithm."""
+        return self.base_dist.scale
+
+    @property
+    def mean(self) -> Tensor:
+        return tn.exp(self.loc + self.scale * self.scale / 2)
+
+    @property
+    def mode(self) -> Tensor:
+        return tn.exp(self.loc - self.scale * self.scale)
+
+    @property
+    def variance(self) -> Tensor:
+        s2 = self.scale * self.scale
+        return tn.expm1(s2) * tn.exp(2 * self.loc + s2)
+
+    def entropy(self) -> Tensor:
+        return self.base_dist.entropy() + self.loc

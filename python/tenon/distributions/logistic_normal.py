@@ -1,0 +1,41 @@
+"""The logistic normal distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from . import constraints
+from .normal import Normal
+from .transformed_distribution import TransformedDistribution
+from .transforms import StickBreakingTransform
+
+__all__ = ["LogisticNormal"]
+
+
+class LogisticNormal(TransformedDistribution):
+    """Points of the simplex: normal numbers of means `loc` [..., k] and standard deviations `scale`, broken as a stick into k + 1 parts."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
+    has_rsample = True  # type: ignore[assignment]
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        if not base.batch_shape:
+            base = base.expand((1,))
+        super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return super().expand(batch_shape, self._get_checked_instance(LogisticNormal, _instance))
+
+    @property
+    def loc(self) -> Tensor:
+        """The means of the normal numbers."""
+        return self.base_dist.base_dist.loc
+
+    @property
+    def scale(self) -> Tensor:
+        """Their standard deviations."""
+        return self.base_dist.base_dist.scale

@@ -1,0 +1,85 @@
+"""The negative binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from ..autograd.grad_mode import no_grad
+from ..nn.functional import logsigmoid
+from . import constraints
+from .distribution import Distribution
+from .gamma import Gamma
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+
+__all__ = ["NegativeBinomial"]
+
+
+class NegativeBinomial(Distribution):
+    """The number of successes, of probability `probs` or log odds `logits`, before `total_count` failures."""
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
+    def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        if (probs is None) == (logits is None):
+            raise ValueError("NegativeBinomial: either `probs` or `logits` must be specified, but not both.")
+        if probs is not None:
+            count, self.probs = broadcast_all(total_count, probs)
+            self._param = self.probs
+        else:
+            count, self.logits = broadcast_all(total_count, logits)
+            self._param = self.logits
+        self.total_count = count.to(self._param.dtype)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> NegativeBinomial:
+        return self._expanded(NegativeBinomial, batch_shape, ("total_count", "probs", "logits", "_param"), _instance)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * tn.exp(self.logits)
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count - 1) * tn.exp(self.logits)).floor().clamp(min=0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean / tn.sigmoid(-self.logits)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probability of a success."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter."""
+        return self._param.shape
+
+    @lazy_property
+    def _gamma(self) -> Gamma:
+        return Gamma(self.total_count, tn.exp(-self.logits), validate_args=False)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            return tn.poisson(self._gamma.sample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        chances = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
+        ways = tn.lgamma(n + value) - tn.lgamma(1.0 + value) - tn.lgamma(n)
+        return chances + tn.where(n + value == 0, 0.0, ways)

@@ -1,0 +1,75 @@
+"""The normal distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all, is_number, standard_normal
+
+__all__ = ["Normal"]
+
+
+class Normal(ExponentialFamily):
+    """The normal distribution of mean `loc` and standard deviation `scale`."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(() if is_number(loc) and is_number(scale) else self.loc.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        return self.stddev * self.stddev
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Normal:
+        return self._expanded(Normal, batch_shape, ("loc", "scale"), _instance)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        return self.loc + standard_normal(shape, self.loc.dtype, self.loc.device) * self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        return -0.5 * z * z - tn.log(self.scale) - 0.5 * math.log(2 * math.pi)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return tn.special_ndtr((value - self.loc) / self.scale)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.loc + self.scale * tn.special_ndtri(value)
+
+    def entropy(self) -> Tensor:
+        return 0.5 + 0.5 * math.log(2 * math.pi) + tn.log(self.scale)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return self.loc / self.variance, -0.5 / self.variance
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        x, y = natural_params
+        return -0.25 * x * x / y + 0.5 * tn.log(-math.pi / y)

@@ -1,0 +1,89 @@
+"""Categorical distributions whose samples are one-hot vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from ..nn.functional import one_hot
+from . import constraints
+from .categorical import Categorical
+from .distribution import Distribution
+
+__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
+
+
+class OneHotCategorical(Distribution):
+    """`Categorical` with samples that are 1 at the category and 0 elsewhere."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
+        self._categorical = Categorical(probs, logits, validate_args=validate_args)
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._expanded(OneHotCategorical, batch_shape, (), _instance)
+        new._categorical = self._categorical.expand(batch_shape)
+        new._event_shape = self._event_shape
+        return new
+
+    @property
+    def _param(self) -> Tensor:
+        return self._categorical._param
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter."""
+        return self._categorical.param_shape
+
+    @property
+    def mean(self) -> Tensor:
+        return self._categorical.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return one_hot(self._categorical.mode, self._categorical._num_events).to(self.probs.dtype)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        return one_hot(self._categorical.sample(sample_shape), self._categorical._num_events).to(self.probs.dtype)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self) -> Tensor:
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        n = self.event_shape[0]
+        values = tn.eye(n, dtype=self._param.dtype, device=self._param.device).view((n,) + (1,) * len(self.batch_shape) + (n,))
+        return values.expand((n,) + tuple(self.batch_shape) + (n,)) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """`OneHotCategorical` whose draws pass gradients to the probabilities (Bengio et al., 2013)."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        samples = self.sample(sample_shape)
+        return samples + (self.probs - self.probs.detach())

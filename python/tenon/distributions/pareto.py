@@ -1,0 +1,62 @@
+"""The Pareto distribution of type 1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from . import constraints
+from .exponential import Exponential
+from .transformed_distribution import TransformedDistribution
+from .transforms import AffineTransform, ExpTransform
+from .utils import broadcast_all
+
+__all__ = ["Pareto"]
+
+
+class Pareto(TransformedDistribution):
+    """The Pareto distribution from `scale` on, whose tail falls with the power `alpha`."""
+
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+
+    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.alpha = broadcast_all(scale, alpha)
+        base = Exponential(self.alpha, validate_args=False)
+        super().__init__(base, [ExpTransform(), AffineTransform(loc=0, scale=self.scale)], validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Pareto, _instance)
+        Pareto.__init__(new, self.scale.expand(batch_shape), self.alpha.expand(batch_shape), validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @property
+    def mean(self) -> Tensor:
+        # Infinite for alpha <= 1.
+        a = self.alpha.clamp(min=1)
+        return a * self.scale / (a - 1)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        # Infinite for alpha <= 2.
+        a = self.alpha.clamp(min=2)
+        return self.scale * self.scale * a / ((a - 1) * (a - 1) * (a - 2))
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        return constraints.greater_than_eq(self.scale)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        inside = tn.log(self.alpha) + self.alpha * tn.log(self.scale) - (self.alpha + 1) * tn.log(value)
+        return tn.where(value >= self.scale, inside, -math.inf)
+
+    def entropy(self) -> Tensor:
+        return tn.log(self.scale / self.alpha) + (1 + self.alpha.reciprocal())

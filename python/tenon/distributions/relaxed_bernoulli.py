@@ -1,0 +1,98 @@
+"""Relaxed Bernoulli distributions, whose draws have gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C as tn
+from .._C import Tensor
+from . import constraints
+from .distribution import Distribution
+from .transformed_distribution import TransformedDistribution
+from .transforms import SigmoidTransform
+from .utils import broadcast_all, clamp_probs, is_number, lazy_property, logits_to_probs, probs_to_logits
+
+__all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
+
+
+class LogitRelaxedBernoulli(Distribution):
+    """The log odds of a `RelaxedBernoulli` (Maddison et al., 2017)."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self.temperature = temperature
+        if (probs is None) == (logits is None):
+            raise ValueError("LogitRelaxedBernoulli: either `probs` or `logits` must be specified, but not both.")
+        given = logits if probs is None else probs
+        if probs is not None:
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        self._param = self.logits if probs is None else self.probs
+        super().__init__(() if is_number(given) else self._param.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> LogitRelaxedBernoulli:
+        new = self._expanded(LogitRelaxedBernoulli, batch_shape, ("probs", "logits", "_param"), _instance)
+        new.temperature = self.temperature
+        return new
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probability of 1."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter."""
+        return self._param.shape
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        probs = clamp_probs(self.probs.expand(shape))
+        uniforms = clamp_probs(tn.rand(shape, dtype=probs.dtype, device=probs.device))
+        return (tn.log(uniforms) - tn.log1p(-uniforms) + tn.log(probs) - tn.log1p(-probs)) / self.temperature
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        diff = logits - value * self.temperature
+        temperature = self.temperature if isinstance(self.temperature, Tensor) else tn.tensor(float(self.temperature), dtype=diff.dtype)
+        return tn.log(temperature) + diff - 2 * tn.log1p(tn.exp(diff))
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Numbers between 0 and 1 that are near the draws of a `Bernoulli` where `temperature` is small."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True  # type: ignore[assignment]
+
+    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
+
+    @property
+    def temperature(self) -> Any:
+        """How far the draws are from 0 and 1."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probability of 1."""
+        return self.base_dist.probs

@@ -1,0 +1,28 @@
+"""Transforms: invertible functions with the logarithm of their Jacobian's determinant."""
+
+from ._elementwise import (
+    AbsTransform,
+    AffineTransform,
+    CumulativeDistributionTransform,
+    ExpTransform,
+    PowerTransform,
+    SigmoidTransform,
+    SoftplusTransform,
+    TanhTransform,
+)
+from ._structured import (
+    CatTransform,
+    CorrCholeskyTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    SoftmaxTransform,
+    StackTransform,
+    StickBreakingTransform,
+)
+from ._transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, identity_transform
+
+__all__ = [
+    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform", "ExpTransform",
+    "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform",
+    "SoftmaxTransform", "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform", "identity_transform",
+]  # fmt: skip

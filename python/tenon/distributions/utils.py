@@ -1,0 +1,105 @@
+"""What distributions share: broadcasting of parameters, probabilities and logits of each other, values computed once."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from .. import _C as tn
+from .._C import Tensor
+from .._names.info import finfo
+from ..autograd.grad_mode import enable_grad
+from ..functional import broadcast_tensors
+from ..nn.functional import softmax
+
+__all__ = ["broadcast_all", "clamp_probs", "euler_constant", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec", "vec_to_tril_matrix"]
+
+euler_constant = 0.57721566490153286060
+
+
+def is_number(x: Any) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, Tensor)
+
+
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+    """Numbers and tensors as tensors of one shape; numbers take the dtype and device of the first tensor, or else the default dtype."""
+    for v in values:
+        if not (isinstance(v, Tensor) or is_number(v)):
+            raise ValueError(f"broadcast_all: expected numbers and tensors, got {type(v).__name__}")
+    first = next((v for v in values if isinstance(v, Tensor)), None)
+    dtype = tn.get_default_dtype() if first is None or not first.dtype.is_floating_point else first.dtype
+    device = None if first is None else first.device
+    return tuple(broadcast_tensors(*(v if isinstance(v, Tensor) else tn.tensor(float(v), dtype=dtype, device=device) for v in values)))
+
+
+def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    return tn.randn(shape, dtype=dtype, device=device)
+
+
+def rand_open(shape: Any, like: Tensor) -> Tensor:
+    """Uniform on (0, 1): never 0, whose logarithm is infinite."""
+    u = tn.rand(shape, dtype=like.dtype, device=like.device)
+    return u.clamp(min=finfo(like.dtype).tiny)
+
+
+def sum_rightmost(value: Tensor, dim: int) -> Tensor:
+    """The sum over the last `dim` dimensions."""
+    return value if dim == 0 else value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Probabilities kept away from 0 and 1 by the dtype's eps."""
+    eps = finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """Probabilities of logits: log odds where binary, else log probabilities along the last dimension, up to a constant."""
+    return tn.sigmoid(logits) if is_binary else softmax(logits, dim=-1)
+
+
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """The reverse of `logits_to_probs`, of probabilities that are clamped first."""
+    p = clamp_probs(probs)
+    return tn.log(p) - tn.log1p(-p) if is_binary else tn.log(p)
+
+
+class lazy_property:
+    """A property that is computed when first asked for, with gradients, and kept."""
+
+    def __init__(self, wrapped: Callable[[Any], Any]) -> None:
+        self.wrapped = wrapped
+        self.__doc__ = wrapped.__doc__
+        self.__name__ = wrapped.__name__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        with enable_grad():
+            value = self.wrapped(instance)
+        instance.__dict__[self.__name__] = value
+        return value
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """The elements on and below diagonal `diag` of square matrices, row by row."""
+    n = mat.shape[-1]
+    rows, columns = tn.tril_indices(n, n, offset=diag).unbind(0)
+    return mat[..., rows, columns]
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """The square matrices with the elements of `vec` on and below diagonal `diag`."""
+    count = vec.shape[-1]
+    n = 0
+    while _tril_size(n, diag) < count:
+        n += 1
+    if _tril_size(n, diag) != count:
+        raise ValueError(f"vec_to_tril_matrix: {count} elements fill no triangle below diagonal {diag}")
+    rows, columns = tn.tril_indices(n, n, offset=diag).unbind(0)
+    mat = tn.zeros(vec.shape[:-1] + (n, n), dtype=vec.dtype, device=vec.device)
+    mat[..., rows, columns] = vec
+    return mat
+
+
+def _tril_size(n: int, diag: int) -> int:
+    return sum(min(max(i + 1 + diag, 0), n) for i in range(n))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         meshgrid as meshgrid,
         norm as norm,
         tensordot as tensordot,
+        unique_consecutive as unique_consecutive,
     )
 
     # Rooms that load when first asked for, see __getattr__.
@@ -124,6 +125,10 @@ from .functional import (
     meshgrid,
     norm,
     tensordot,
+    unique as unique,
+    unique_consecutive,
+    unravel_index as unravel_index,
+    vander as vander,
 )
 from ._names.info import finfo as finfo, iinfo as iinfo
 from ._names.numerics import (

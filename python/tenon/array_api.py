@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from functools import reduce, wraps
 from math import e, inf, nan, pi
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from . import _C
 from ._C import (
@@ -66,6 +66,7 @@ from ._C import (
     minimum,
     multiply,
     negative,
+    nextafter,
     ones_like,
     pow,
     real,
@@ -73,6 +74,7 @@ from ._C import (
     remainder,
     round,
     sign,
+    signbit,
     sin,
     sinh,
     sqrt,
@@ -101,10 +103,7 @@ equal, not_equal = _C.eq, _C.not_equal
 greater, greater_equal, less, less_equal = _C.greater, _C.greater_equal, _C.less, _C.less_equal
 moveaxis = _C.moveaxis
 
-_ABSENT = frozenset(
-    "fft isin linalg nextafter searchsorted signbit uint16 uint32 uint64 "
-    "unique_all unique_counts unique_inverse unique_values".split()
-)
+_ABSENT = frozenset("fft linalg uint16 uint32 uint64".split())
 
 
 def absent() -> list[str]:
@@ -379,12 +378,55 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    parts = [part for part in (prepend, x, append) if part is not None]
-    result = parts[0] if len(parts) == 1 else _C.cat(parts, axis)
-    for _ in range(builtins.min(n, result.shape[axis])):
-        count = result.shape[axis] - 1
-        result = result.narrow(axis, 1, count) - result.narrow(axis, 0, count)
-    return result
+    return _C.diff(x, n, axis, prepend, append)
+
+
+def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: _C._bool = False) -> Tensor:
+    return _C.isin(x1, x2, invert=invert)
+
+
+def searchsorted(
+    x1: Tensor, x2: Tensor | complex, /, *, side: Literal["left", "right"] = "left", sorter: Tensor | None = None
+) -> Tensor:
+    return _C.searchsorted(x1, x2, side=side, sorter=sorter)
+
+
+class UniqueAllResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCountsResult(NamedTuple):
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverseResult(NamedTuple):
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Tensor, /) -> UniqueAllResult:
+    values, inverse, counts = _C._unique2(x, True, True, True)
+    # Equal elements keep their order, so that the first of each comes first.
+    first = _C.argsort(x.reshape(-1))[_C.cumsum(counts, 0) - counts]
+    return UniqueAllResult(values, first, inverse, counts)
+
+
+def unique_counts(x: Tensor, /) -> UniqueCountsResult:
+    values, _, counts = _C._unique2(x, True, False, True)
+    return UniqueCountsResult(values, counts)
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverseResult:
+    values, inverse, _ = _C._unique2(x, True, True, False)
+    return UniqueInverseResult(values, inverse)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    return _C._unique2(x)[0]
 
 
 def positive(x: Tensor, /) -> Tensor:

@@ -215,6 +215,63 @@ def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     return _C.cat(rows, 0)
 
 
+def _asked(values: Tensor, inverse: Tensor, counts: Tensor, return_inverse: bool, return_counts: bool) -> Any:
+    """What a call of unique returns: the values alone, or with what was asked for."""
+    found = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+    return found if len(found) > 1 else values
+
+
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The elements that differ, in ascending order, or the slices along `dim`; `sorted=False` may give the same order.
+    `return_inverse`: where each element of `input` is among them; `return_counts`: how often each occurs. A NaN differs
+    from every NaN."""
+    if dim is None:
+        found = _C._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        found = _C.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return _asked(*found, return_inverse, return_counts)
+
+
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The first of each run of equal elements, or of equal slices along `dim`; see `unique`."""
+    return _asked(*_C.unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
+
+
+def unravel_index(indices: Tensor, shape: Ints) -> tuple[Tensor, ...]:
+    """The positions in a tensor of `shape` of elements that are counted in order: one tensor of coordinates for each dimension.
+    Raises ValueError for indices that are out of range."""
+    sizes = [shape] if isinstance(shape, int) else [int(n) for n in shape]
+    if not isinstance(indices, _C.Tensor) or indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
+        raise ValueError(f"unravel_index: expected a tensor of integers, got {describe(indices)}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"unravel_index: sizes must not be negative, got {tuple(sizes)}")
+    total = 1
+    for size in sizes:
+        total *= size
+    if indices.numel() and (int(indices.min()) < 0 or int(indices.max()) >= total):
+        raise ValueError(f"unravel_index: indices must be in [0, {total}), the elements of {tuple(sizes)}")
+    coordinates = []
+    for size in reversed(sizes):
+        coordinates.append(indices % size)
+        indices = indices // size
+    return tuple(reversed(coordinates))
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The Vandermonde matrix of a vector: its powers n - 1, ..., 1, 0 in columns, or in ascending order. [n], N -> [n, N]."""
+    if x.dim() != 1:
+        raise RuntimeError(f"vander: expected a vector, got shape {tuple(x.shape)}")
+    count = x.numel() if N is None else N
+    if count < 0:
+        raise RuntimeError(f"vander: N must not be negative, got {count}")
+    if count == 0:
+        return _C.empty(x.numel(), 0, dtype=x.dtype, device=x.device)
+    columns = x.unsqueeze(1).expand(x.numel(), count).clone()
+    columns[:, 0] = 1
+    powers = columns.cumprod(1)
+    return powers if increasing else powers.flip(1)
+
+
 def _new_tensor(
     self: Tensor, data: Any, *, dtype: DType = None, device: Device = None, requires_grad: bool = False
 ) -> Tensor:

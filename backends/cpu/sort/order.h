@@ -4,6 +4,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
+
+#include "tenon/core/dtype.h"
+#include "tenon/core/error.h"
 
 namespace tenon::cpu {
 
@@ -36,5 +40,34 @@ using HalfOrder = FloatOrder<int16_t, 0x7C00>;
 using BFloat16Order = FloatOrder<int16_t, 0x7F80>;
 using Float32Order = FloatOrder<int32_t, 0x7F800000>;
 using Float64Order = FloatOrder<int64_t, 0x7FF0000000000000>;
+
+/// Calls f with the order of a dtype: bool and all integer and floating-point dtypes that kernels compute
+/// with.
+template <class F>
+auto with_order(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::Bool:
+    case DType::UInt8:
+      return f(ByteOrder());
+    case DType::Int8:
+      return f(IntegerOrder<int8_t>());
+    case DType::Int16:
+      return f(IntegerOrder<int16_t>());
+    case DType::Int32:
+      return f(IntegerOrder<int32_t>());
+    case DType::Int64:
+      return f(IntegerOrder<int64_t>());
+    case DType::Float16:
+      return f(HalfOrder());
+    case DType::BFloat16:
+      return f(BFloat16Order());
+    case DType::Float32:
+      return f(Float32Order());
+    case DType::Float64:
+      return f(Float64Order());
+    default:
+      throw_error(ErrorKind::NotImplemented, std::string("not implemented for ") + std::string(name(dtype)));
+  }
+}
 
 }  // namespace tenon::cpu

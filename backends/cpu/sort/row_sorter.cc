@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <limits>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -82,33 +81,7 @@ uint64_t unsigned_of(Bits key) noexcept {
 
 RowSorter::RowSorter(DType dtype, int64_t length, int64_t count, bool descending)
     : length_(length), count_(count), descending_(descending) {
-  set_dtype(dtype);
-}
-
-void RowSorter::set_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::Bool:
-    case DType::UInt8:
-      return set_order<ByteOrder>();
-    case DType::Int8:
-      return set_order<IntegerOrder<int8_t>>();
-    case DType::Int16:
-      return set_order<IntegerOrder<int16_t>>();
-    case DType::Int32:
-      return set_order<IntegerOrder<int32_t>>();
-    case DType::Int64:
-      return set_order<IntegerOrder<int64_t>>();
-    case DType::Float16:
-      return set_order<HalfOrder>();
-    case DType::BFloat16:
-      return set_order<BFloat16Order>();
-    case DType::Float32:
-      return set_order<Float32Order>();
-    case DType::Float64:
-      return set_order<Float64Order>();
-    default:
-      TENON_CHECK(false, NotImplemented, std::string("not implemented for ") + std::string(name(dtype)));
-  }
+  with_order(dtype, [&]<class Order>(Order) { set_order<Order>(); });
 }
 
 template <class Order>

@@ -23,7 +23,6 @@ class RowSorter {
  private:
   using Sort = void (RowSorter::*)(const void* row, void* values, int64_t* positions);
 
-  void set_dtype(DType dtype);
   template <class Order>
   void set_order();
   template <class Order>

@@ -1,0 +1,137 @@
+// Elements in another order or place, and tables made of vectors.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/arrange/bodies.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/matmul/functions.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/view/functions.h"
+#include "tenon/iter/geometry.h"
+#include "tenon/ops/elements/elements.h"
+#include "tenon/ops/tensor_operators.h"
+
+namespace tenon::ops {
+namespace {
+
+void check_rank(const Tensor& self, int64_t least, const char* op) {
+  TENON_CHECK(self.dim() >= least, Shape,
+              fmt::format("{}: expected at least {} dimension{}, got shape {}", op, least,
+                          least > 1 ? "s" : "", to_string(self.sizes())));
+}
+
+/// The positions of combinations of `r` among `n`, in order, one after another.
+std::vector<int64_t> combined(int64_t n, int64_t r, bool with_replacement) {
+  std::vector<int64_t> all, current;
+  for (int64_t i = 0; i < r; ++i) current.push_back(with_replacement ? 0 : i);
+  if (!with_replacement && r > n) return all;
+  if (with_replacement && n == 0) return all;
+  for (;;) {
+    all.insert(all.end(), current.begin(), current.end());
+    int64_t i = r - 1;
+    while (i >= 0 && current[at(i)] == (with_replacement ? n - 1 : n - r + i)) --i;
+    if (i < 0) return all;
+    ++current[at(i)];
+    for (int64_t k = i + 1; k < r; ++k) current[at(k)] = current[at(k - 1)] + (with_replacement ? 0 : 1);
+  }
+}
+
+}  // namespace
+
+Tensor argwhere(const Tensor& self) { return tenon::nonzero(self); }
+
+Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef size, IntArrayRef stride,
+                          std::optional<int64_t> storage_offset) {
+  Tensor out = self.clone(MemoryFormat::Preserve);
+  Tensor place = out.as_strided(size, stride, storage_offset);
+  TENON_CHECK(place.sizes() == src.sizes(), Shape,
+              fmt::format("as_strided_scatter: expected `src` of shape {}, got {}", to_string(place.sizes()),
+                          to_string(src.sizes())));
+  place.copy_(src);
+  return out;
+}
+
+Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
+  TENON_CHECK(self.dim() == 1, Shape,
+              fmt::format("combinations: expected a vector, got shape {}", to_string(self.sizes())));
+  TENON_CHECK(r >= 0, Value, fmt::format("combinations: r must not be negative, got {}", r));
+  if (r == 0) return tenon::empty({0}, self.options());
+  const std::vector<int64_t> positions = combined(self.size(0), r, with_replacement);
+  const auto count = static_cast<int64_t>(positions.size());
+  const Tensor host = make_empty({count}, DType::Int64);
+  std::copy(positions.begin(), positions.end(), static_cast<int64_t*>(host.data_ptr()));
+  return tenon::_unsafe_view(self.index_select(0, host.to(self.device())), {count / r, r});
+}
+
+Tensor diagflat(const Tensor& self, int64_t offset) { return tenon::diag(self.reshape({-1}), offset); }
+
+Tensor fliplr(const Tensor& self) {
+  check_rank(self, 2, "fliplr");
+  return self.flip({1});
+}
+Tensor flipud(const Tensor& self) {
+  check_rank(self, 1, "flipud");
+  return self.flip({0});
+}
+
+Tensor inner(const Tensor& self, const Tensor& other) {
+  if (self.dim() == 0 || other.dim() == 0) return self * other;
+  TENON_CHECK(self.size(-1) == other.size(-1), Shape,
+              fmt::format("inner: the last dimensions of {} and {} differ", to_string(self.sizes()),
+                          to_string(other.sizes())));
+  return tenon::tensordot(self, other, {-1}, {-1});
+}
+
+Tensor kron(const Tensor& self, const Tensor& other) {
+  if (self.dim() == 0 || other.dim() == 0) return self * other;
+  const int64_t rank = std::max(self.dim(), other.dim());
+  Dims first, second, whole;
+  for (int64_t d = 0; d < rank; ++d) {
+    const auto size = [&](const Tensor& t) {
+      return d < rank - t.dim() ? 1 : t.sizes()[at(d - rank + t.dim())];
+    };
+    const int64_t a = size(self), b = size(other);
+    first.push_back(a);
+    first.push_back(1);
+    second.push_back(1);
+    second.push_back(b);
+    whole.push_back(a * b);
+  }
+  return tenon::_unsafe_view((self.reshape(first) * other.reshape(second)).contiguous(), whole);
+}
+
+Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  return self.narrow(dim, start, length).clone(MemoryFormat::Contiguous);
+}
+
+Tensor ravel(const Tensor& self) { return self.contiguous().view({-1}); }
+
+Tensor rot90(const Tensor& self, int64_t k, IntArrayRef dims) {
+  check_rank(self, 2, "rot90");
+  TENON_CHECK(dims.size() == 2, Value,
+              fmt::format("rot90: expected two dimensions to rotate, got {}", to_string(dims)));
+  const Dims turned = wrap_dims(dims, self.dim(), "rot90");
+  const int64_t a = turned[0], b = turned[1];
+  switch (((k % 4) + 4) % 4) {
+    case 1:
+      return self.flip({b}).transpose(a, b).contiguous();
+    case 2:
+      return self.flip({a, b});
+    case 3:
+      return self.flip({a}).transpose(a, b).contiguous();
+    default:
+      return self.clone(MemoryFormat::Contiguous);
+  }
+}
+
+Tensor trace(const Tensor& self) {
+  TENON_CHECK(self.dim() == 2, Shape,
+              fmt::format("trace: expected a matrix, got shape {}", to_string(self.sizes())));
+  return tenon::sum(self.diagonal());
+}
+
+}  // namespace tenon::ops

@@ -1,8 +1,8 @@
 # What runs now and then: a file is read, a graph written down, machine code made, a device loaded, something printed. It is
 # compiled for size, which halves it; no call of an operator goes through it. Takes these files out of TENON_SOURCES and
 # TENON_CPU_SOURCES and gives TENON_COLD_OBJECTS, which libraries have in their place.
-# The loops of recurrent layers are here, too: products and expressions, which are elsewhere, take their time. Paths are those of
-# the lists, which have no "..".
+# The loops of recurrent layers are here, too, and families that compose other operators: products, expressions and kernels, which
+# are elsewhere, take their time. Paths are those of the lists, which have no "..".
 file(GLOB cold CONFIGURE_DEPENDS
      autograd/anomaly.cc autograd/print_history.cc
      builder/*.cc
@@ -16,6 +16,7 @@ file(GLOB cold CONFIGURE_DEPENDS
      nn/*.cc
      onnx/*.cc onnx/save/*.cc
      ops/print.cc
+     ops/arrange/*.cc ops/distance/*.cc ops/fft/*.cc ops/linalg/*.cc ops/numeric/*.cc ops/statistics/*.cc
      ops/linalg/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/linalg/eigen_solvers.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/linalg_ldl.cc
      ops/recurrent/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/recurrent*.cc
      plugin/*load.cc plugin/library_file.cc plugin/optional_functions.cc plugin/registrar.cc plugin/search.cc

@@ -16,7 +16,6 @@ INSTEAD = {
     "t_": "x = x.t()",
     "swapaxes_": "x = x.swapaxes(dim0, dim1)",
     "swapdims_": "x = x.swapdims(dim0, dim1)",
-    "fill_diagonal_": "x.diagonal().fill_(value)",
     "resize_as_": "x.resize_(y.shape)",
     "unsafe_chunk": "x.chunk(chunks, dim)",
     "unsafe_split": "x.split(size, dim)",

@@ -134,4 +134,23 @@ Tensor trace(const Tensor& self) {
   return tenon::sum(self.diagonal());
 }
 
+Tensor& fill_diagonal_(Tensor& self, const Scalar& fill_value, bool wrap) {
+  check_rank(self, 2, "fill_diagonal_");
+  const int64_t height = self.size(0), width = self.size(1);
+  if (self.dim() > 2) {
+    TENON_CHECK(
+        std::all_of(self.sizes().begin(), self.sizes().end(), [&](int64_t s) { return s == height; }), Shape,
+        fmt::format("fill_diagonal_: all dimensions must be of one size, got {}", to_string(self.sizes())));
+    Tensor diagonal = self;
+    while (diagonal.dim() > 1) diagonal = diagonal.diagonal(0, 0, 1);
+    diagonal.fill_(fill_value);
+    return self;
+  }
+  for (int64_t first = 0; first < height; first += width + 1) {
+    self.narrow(0, first, std::min(width, height - first)).diagonal().fill_(fill_value);
+    if (!wrap) break;
+  }
+  return self;
+}
+
 }  // namespace tenon::ops

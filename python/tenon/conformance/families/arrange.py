@@ -66,6 +66,18 @@ def _strided_put(x, src, size, stride, offset):
     return out
 
 
+def _squares(m):
+    for shape in m.ranked((3, 5), (7, 2), (3, 3, 3)) or ():
+        if m.kind != "empty" and m.kind not in ("expanded", "overlapping"):
+            yield sample(m.tensor(shape), 1, bool(m.rng.integers(2)))
+
+
+def _filled(x, value, wrap):
+    out = np.array(x)
+    np.fill_diagonal(out, value, wrap)
+    return out
+
+
 def _integers_sum(s):
     name = s.specs()[0].dtype
     return "int64" if name == "bool" or "int" in name else name
@@ -81,6 +93,7 @@ ROWS = [
                 "promotion": "one dtype"}),
     Row("combinations", _vectors, _combinations, result="self", absent=_FLAT),
     Row("diagflat", lambda m: (sample(m.tensor(s), o) for s in m.shapes() for o in (0, -1)), np.diagflat, result="self", absent=_ONE),
+    Row("fill_diagonal_", _squares, _filled, result="self", absent={**_FIXED, "empty": "no diagonal"}),
     Row("fliplr", _of_rank(2), np.fliplr, result="self", absent=_RANK),
     Row("flipud", _of_rank(1), np.flipud, result="self", absent=_RANK),
     Row("inner", _inner_samples, np.inner, result="self", one_dtype=(0, 1), ulps=16, magnitude=True, extremes=False, infinite="class",

@@ -248,8 +248,8 @@ DefaultValue parse_default(Cursor& cursor, const Type& type) {
   DefaultValue out;
   if (type.list && cursor.peek() == '[') {
     const std::vector<Literal> items = read_list(cursor, type);
-    // One value may stand for all N, and [] for "not given": PyTorch has int[1] dim=[] and int[2] stride=[]. A
-    // list of "1" has any number of values, and may be given as one: int[1] dim=[-2, -1].
+    // One value may stand for all N, and [] for "not given": PyTorch has int[1] dim=[] and int[2] stride=[].
+    // A list of "1" has any number of values, and may be given as one: int[1] dim=[-2, -1].
     const bool fits =
         type.list_size <= 1 || items.size() <= 1 || items.size() == static_cast<size_t>(type.list_size);
     if (!fits) {

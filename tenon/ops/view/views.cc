@@ -22,7 +22,10 @@ struct StridedView {
     sizes.erase(at(dim));
     strides.erase(at(dim));
   }
-  Tensor view(const Tensor& self) const { return make_view(self, sizes, strides, offset); }
+  /// Without elements a place is no place, but `resize_` begins there: not before the storage.
+  Tensor view(const Tensor& self) const {
+    return make_view(self, sizes, strides, std::max<int64_t>(offset, 0));
+  }
 };
 
 }  // namespace

@@ -163,3 +163,8 @@ def test_sets_of_the_array_api():
     assert xp.unique_values(x).tolist() == [1, 2, 3] and xp.unique_inverse(x).inverse_indices.shape == x.shape
     assert xp.searchsorted(tenon.tensor([1, 3]), tenon.tensor([3]), side="right").tolist() == [2]
     assert xp.signbit(tenon.tensor([-0.0, 0.0])).tolist() == [True, False] and xp.isin(x, 3).sum() == 3
+
+
+def test_an_empty_view_that_is_resized_begins_in_its_storage():
+    out = tenon.zeros(4).as_strided((2, 0, 0), (-2, 2, -2)).flip(0)
+    assert tenon.histc(tenon.tensor([1.0, 2.0]), 4, out=out).tolist() == [1, 0, 0, 1] and out.storage_offset() >= 0

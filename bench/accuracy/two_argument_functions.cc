@@ -84,6 +84,15 @@ void x_log_y(mpfr_ptr out, mpfr_ptr x, mpfr_ptr y) {
   }
 }
 
+void x_log1p_y(mpfr_ptr out, mpfr_ptr x, mpfr_ptr y) {
+  if (mpfr_zero_p(x) && !mpfr_nan_p(y)) {
+    mpfr_set_zero(out, 1);
+  } else {
+    mpfr_log1p(out, y, kNearest);
+    mpfr_mul(out, x, out, kNearest);
+  }
+}
+
 template <auto f>
 void by_mpfr(mpfr_ptr out, mpfr_ptr x, mpfr_ptr y) {
   f(out, x, y, kNearest);
@@ -130,6 +139,13 @@ std::vector<MathFunction> two_argument_functions() {
        .exact = x_log_y,
        .interesting = {-10, 10},
        .hard_pair = near_one},
+      {.name = "xlog1py",
+       .text = "xlog1py(x, y)",
+       .arity = 2,
+       .budget = 2,
+       .exact = x_log1p_y,
+       .interesting = {-10, 10},
+       .hard_pair = comparable},
       {.name = "floor_divide",
        .text = "floor_divide(x, y)",
        .arity = 2,

@@ -103,6 +103,7 @@ TEST(Gradcheck, EveryOperatorOfOneOrTwoTensors) {
     bool fits = true;
     for (const auto& a : schema.arguments) fits &= a.type.is_tensor() && !a.type.optional && !a.is_write();
     fits &= name != "aten::_copy_from_and_resize";  // it writes its second argument, whatever its schema says
+    fits &= name != "aten::_standard_gamma_grad";  // its derivative raises
     if (!fits) continue;
     SCOPED_TRACE(name);
     const Function f = [&](const In& in) -> In {
@@ -124,7 +125,8 @@ TEST(Gradcheck, EveryOperatorOfOneOrTwoTensors) {
       check_gradients(f, inputs);
       const std::vector<Tensor> first =
           autograd::grad({&out, 1}, inputs, std::vector<Tensor>{tenon::ones_like(out)}, {}, true, true);
-      bool twice = true;
+      // Their second derivatives by the shape raise.
+      bool twice = name != "aten::igamma" && name != "aten::igammac";
       for (const Tensor& g : first) twice &= g.defined() && g.requires_grad();
       if (twice) check_second_gradients(f, inputs);
       ++checked;

@@ -104,6 +104,13 @@ Tensor binomial(const Tensor& count, const Tensor& prob, const Generator& genera
                                  static_cast<int64_t>(at.offset));
 }
 
+Tensor _standard_gamma_second_gradient(const Tensor&) {
+  throw_error(ErrorKind::NotImplemented,
+              "_standard_gamma_grad: draws of gamma distributions, and igamma, have no second derivative by "
+              "the shape; "
+              "call backward without create_graph");
+}
+
 Tensor _sample_dirichlet(const Tensor& self, const Generator& generator) {
   check_floating(self, "_sample_dirichlet", "self");
   TENON_CHECK(self.dim() > 0, Shape, "_sample_dirichlet: expected one dimension or more of `self`, got none");

@@ -203,3 +203,11 @@ def test_orthogonal_polynomials_agree_with_scipy(name):
     assert gradcheck(lambda x: f(x, 4), (tenon.tensor(x, requires_grad=True),))
     with pytest.raises(TypeError, match=f"{name}: input or n must be a Tensor"):
         f(0.5, 2)
+
+
+def test_igamma_has_no_second_derivative_by_its_shape():
+    a, x = (tenon.tensor([v], dtype=tenon.float64, requires_grad=True) for v in (0.7, 1.3))
+    for f in (tenon.igamma, tenon.igammac):
+        (slope,) = tenon.autograd.grad(f(a, x), a, create_graph=True)
+        with pytest.raises(NotImplementedError, match="no second derivative by the shape"):
+            slope.backward()

@@ -5,7 +5,7 @@ import numpy as np
 import tenon
 from ..library import TENON
 from ..rows import Row, unary_samples
-from ..samples import Spec, sample
+from ..samples import KINDS, Spec, sample
 
 _WHY = "random: bounds, variety and repetition by the seed are checked"
 _KINDS = {k: "takes sizes, no tensor" for k in
@@ -190,7 +190,8 @@ ROWS = [
     _row("_standard_gamma", _means, lambda r, *a: None, _ONE, grad_constant=(0,), **_SHAPE_FLOATS),
     _row("_philox_standard_gamma", _placed(_means), lambda r, *a: None, _ONE, inner="_standard_gamma", grad_constant=(0,), **_SHAPE_FLOATS),
     _row("_standard_gamma_grad", lambda m: (sample(*(m.tensor(s, domain=(0.5, 9.0)) for _ in range(2))) for s in m.shapes()), lambda r, *a: None,
-         {"promotion": "one dtype"}, one_dtype=True, **_SHAPE_FLOATS),
+         {"promotion": "one dtype"}, one_dtype=True, grad_constant=(0, 1), **_SHAPE_FLOATS),
+    _row("_standard_gamma_second_gradient", lambda m: (), lambda r, *a: None, {k: "it always throws" for k in KINDS}, direct=True),
     _row("cauchy_", _tensors(), lambda r, *a: None, {}, **_SHAPE_FLOATS),
     _row("log_normal_", _tensors(), lambda r, *a: None, {}, **_SHAPE_FLOATS),
     _row("geometric_", _tensors(0.5), lambda r, *a: None, {}, refuse=("bool", "complex")),

@@ -15,6 +15,8 @@ void check_matrices(HeaderRef t, const char* argument);
 void check_square(HeaderRef t, const char* argument);
 /// Throws Error{Type} unless both have one dtype.
 void check_same_dtype(HeaderRef a, const char* a_name, HeaderRef b, const char* b_name);
+/// Reflections as geqrf gives them: no more columns than rows, and at most as many of `tau`.
+void check_reflections(HeaderRef input, HeaderRef tau);
 
 inline int64_t rows_of(HeaderRef t) { return t.sizes()[t.sizes().size() - 2]; }
 inline int64_t columns_of(HeaderRef t) { return t.sizes().back(); }

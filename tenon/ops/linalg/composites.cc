@@ -168,7 +168,7 @@ std::tuple<Tensor, Tensor> qr(const Tensor& self, bool some) {
 
 Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
   if (!wants_gradient(input) && !wants_gradient(tau)) return tenon::_householder_product(input, tau);
-  check_matrices(input, "input");
+  check_reflections(input, tau);
   // (I - tau v v^H) for the last reflection first.
   const int64_t m = input.size(-2), n = input.size(-1), k = tau.size(-1);
   Tensor q = tenon::eye(m, n, input.options());

@@ -51,6 +51,21 @@ bool is_vector_solve(HeaderRef A, HeaderRef B) {
   return a.size() == b.size() + 1 && std::equal(b.begin(), b.end(), a.begin());
 }
 
+void check_reflections(HeaderRef input, HeaderRef tau) {
+  check_matrices(input, "input");
+  check_same_dtype(input, "input", tau, "tau");
+  const int64_t m = rows_of(input), n = columns_of(input);
+  TENON_CHECK(m >= n, Shape,
+              fmt::format(": expected `input` with at least as many rows as columns, got {}",
+                          to_string(input.sizes())));
+  const IntArrayRef t = tau.sizes(), batch(input.sizes().data(), input.sizes().size() - 2);
+  TENON_CHECK(
+      t.size() == batch.size() + 1 && std::equal(batch.begin(), batch.end(), t.begin()) && t.back() <= n,
+      Shape,
+      fmt::format(": expected `tau` with the batch of `input` {} and at most {} elements, got {}",
+                  to_string(input.sizes()), n, to_string(t)));
+}
+
 namespace shape {
 namespace {
 
@@ -179,18 +194,7 @@ void geqrf(OutputSpecs& out, HeaderRef self) {
 }
 
 void _householder_product(OutputSpecs& out, HeaderRef input, HeaderRef tau) {
-  check_matrices(input, "input");
-  check_same_dtype(input, "input", tau, "tau");
-  const int64_t m = rows_of(input), n = columns_of(input);
-  TENON_CHECK(m >= n, Shape,
-              fmt::format(": expected `input` with at least as many rows as columns, got {}",
-                          to_string(input.sizes())));
-  const IntArrayRef t = tau.sizes(), batch(input.sizes().data(), input.sizes().size() - 2);
-  TENON_CHECK(
-      t.size() == batch.size() + 1 && std::equal(batch.begin(), batch.end(), t.begin()) && t.back() <= n,
-      Shape,
-      fmt::format(": expected `tau` with the batch of `input` {} and at most {} elements, got {}",
-                  to_string(input.sizes()), n, to_string(t)));
+  check_reflections(input, tau);
   out.set(0, input.sizes(), input.dtype());
 }
 

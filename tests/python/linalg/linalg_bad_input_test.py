@@ -113,3 +113,10 @@ def test_meta_tensors_have_shapes_and_no_errors():
     assert L.inv(a).shape == L.cholesky(a).shape == L.eigh(a).eigenvectors.shape == (3, 4, 4)
     assert L.matrix_exp(a).shape == (3, 4, 4) and L.slogdet(a).logabsdet.shape == (3,)
     assert L.svd(tenon.empty(2, 5, 3, device="meta")).U.shape == (2, 5, 5)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_reflections_of_more_columns_than_rows_are_refused(requires_grad):
+    wide = tenon.ones(2, 3, requires_grad=requires_grad)
+    with pytest.raises(ValueError, match="linalg_householder_product: expected `input` with at least as many rows"):
+        tenon.linalg.householder_product(wide, tenon.ones(2))

@@ -382,7 +382,8 @@ def diff(
 
 
 def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: _C._bool = False) -> Tensor:
-    return _C.isin(x1, x2, invert=invert)
+    sides: Any = (x1, x2)
+    return _C.isin(*sides, invert=invert)
 
 
 def searchsorted(

@@ -20,7 +20,7 @@ CLEAR = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError, M
 #: The same of functions that are no operators: keys, files, and what Python's own protocols raise.
 WRONG = (*CLEAR, LookupError, OSError, OverflowError, StopIteration, RecursionError, UnicodeError)
 #: Results that are not determined by the arguments alone.
-RANDOM = ("rand", "normal", "uniform", "bernoulli", "dropout", "empty", "resize_", "as_strided")
+RANDOM = ("rand", "normal", "uniform", "bernoulli", "dropout", "gamma", "poisson", "binomial", "dirichlet", "cauchy", "geometric", "empty", "resize_", "as_strided")
 
 
 def callables():

@@ -123,6 +123,8 @@ def save_program(module: Callable[..., Any], path: Path, *example: Any, exact: b
 
     Raises as `inference` does, which says what `exact` means.
     """
+    if not callable(module):
+        raise TypeError(f"save_program: `module` is called with tensors; {describe(module)} is no module and no function")
     made = Inference(module, exact)
     runs, _, _ = made._plan(example, kwargs)
     _C._inference.save(runs, path_of("save_program", path))

@@ -117,6 +117,7 @@ def sigma(matrix, u, v, steps, first):
 def test_spectral_norm_beside_numpy(make, module):
     tenon.manual_seed(0)
     module = copy.deepcopy(module)
+    module.reset_parameters()
     dim = int(isinstance(module, nn.ConvTranspose2d))
     start = double(module.weight)
     matrix = np.moveaxis(start, dim, 0).reshape(start.shape[dim], -1)

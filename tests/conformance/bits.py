@@ -25,7 +25,9 @@ CELLS = (("float32", "plain"), ("float32", "special"), ("float32", "large"), ("b
          ("complex64", "plain"), ("int32", "plain"), ("int32", "large"), ("bool", "plain"))  # fmt: skip
 #: Operators that are left out, and why.
 UNLIKE = {
-    "as_strided": "it is told the strides",
+    **dict.fromkeys(("as_strided", "as_strided_scatter"), "it is told the strides"),
+    **dict.fromkeys(("_igamma_shape_gradient", "_special_zeta_exponent_gradient", "_standard_gamma_second_gradient"),
+                    "it has no samples of its own"),
     "resize_": "it keeps elements in the order of the storage",
     **dict.fromkeys(("pin_memory", "_pin_memory"), "it copies elements to memory that a device gives"),
     **dict.fromkeys(("empty.memory_format", "empty_like", "empty_strided", "new_empty", "new_empty_strided"),
@@ -128,6 +130,17 @@ OWN = {
     "_recurrence": _recurrence(False),
     "_recurrence_backward": _recurrence(True),
     "sum_to_size": lambda m: [sample(m.tensor([300, 170]), [1, 170])],
+    "cdist": lambda m: [sample(m.tensor([200, 30]), m.tensor([210, 30]), p, 2) for p in (1.0, 3.0)],
+    "_cdist_forward": lambda m: [sample(m.tensor([200, 30]), m.tensor([210, 30]), 2.0, None)],
+    "_euclidean_distances": _products((200, 30), (210, 30)),
+    "combinations": lambda m: [sample(m.tensor([300]), 2, False)],
+    "corrcoef": _products((60, 700)),
+    "cov": _products((60, 700)),
+    "diagflat": _products((250,)),
+    "inner": _products((200, 90), (210, 90)),
+    "kron": _products((30, 40), (6, 9)),
+    "pdist": lambda m: [sample(m.tensor([300, 9]), 1.0)],
+    "_pdist_forward": lambda m: [sample(m.tensor([300, 9]), 2.0)],
     "_fft_r2c": lambda m: [sample(m.tensor([60, 700]), [1], 0, True), sample(m.tensor([64, 640]), [0, 1], 1, False)],
     "fft_fft": lambda m: [sample(m.tensor([60, 709])), sample(m.tensor([2, 1 << 17]))],
     "fft_ifft": lambda m: [sample(m.tensor([90, 512]), None, 0)],

@@ -15,6 +15,7 @@ namespace tenon::ops {
 
 Tensor mvlgamma(const Tensor& self, int64_t p) {
   TENON_CHECK(p >= 1, Value, fmt::format("mvlgamma: p has to be greater than or equal to 1, got {}", p));
+  TENON_CHECK(p <= 100'000, Value, fmt::format("mvlgamma: p of {} has too many terms; at most 100000", p));
   Tensor sum = tenon::lgamma(self);
   for (int64_t i = 1; i < p; ++i)
     sum = tenon::add(sum, tenon::lgamma(tenon::sub(self, Scalar(0.5 * static_cast<double>(i)))));

@@ -11,12 +11,12 @@ from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits, softplus
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, is_number, lazy_property, logits_to_probs, probs_to_logits
+from .utils import BinaryParameter, broadcast_all, is_number
 
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(BinaryParameter, ExponentialFamily):
     """1 with probability `probs`, of log odds `logits`, else 0; one of the two is given."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -50,21 +50,6 @@ class Bernoulli(ExponentialFamily):
     @property
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probability of 1."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._param.shape
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():

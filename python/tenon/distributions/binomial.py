@@ -9,7 +9,7 @@ from .._C import Tensor
 from ..autograd.grad_mode import no_grad
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import BinaryParameter, broadcast_all
 
 __all__ = ["Binomial"]
 
@@ -19,7 +19,7 @@ def _softplus(x: Tensor) -> Tensor:
     return x.clamp(min=0) + tn.log1p(tn.exp(-x.abs()))
 
 
-class Binomial(Distribution):
+class Binomial(BinaryParameter, Distribution):
     """The number of successes of `total_count` trials of probability `probs`, of log odds `logits`; one of the two is given."""
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
@@ -56,21 +56,6 @@ class Binomial(Distribution):
     @property
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probability of a success."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._param.shape
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -10,12 +10,12 @@ from .._C import Tensor
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, clamp_probs, is_number, lazy_property, logits_to_probs, probs_to_logits
+from .utils import BinaryParameter, broadcast_all, clamp_probs, is_number, lazy_property, logits_to_probs
 
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
     """The density C(p) p^x (1 - p)^(1 - x) on [0, 1] (Loaiza-Ganem and Cunningham, 2019). `lims` bound where series around 1/2 serve."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -77,19 +77,9 @@ class ContinuousBernoulli(ExponentialFamily):
         return tn.sqrt(self.variance)
 
     @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
     def probs(self) -> Tensor:
         """p"""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._param.shape
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.icdf(tn.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device))

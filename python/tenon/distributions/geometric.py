@@ -10,12 +10,12 @@ from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from .distribution import Distribution, _offender
-from .utils import broadcast_all, is_number, lazy_property, logits_to_probs, probs_to_logits, rand_open
+from .utils import BinaryParameter, broadcast_all, is_number, rand_open
 
 __all__ = ["Geometric"]
 
 
-class Geometric(Distribution):
+class Geometric(BinaryParameter, Distribution):
     """The number of failures before the first success of probability `probs`, of log odds `logits`; one of the two is given."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -49,16 +49,6 @@ class Geometric(Distribution):
     @property
     def variance(self) -> Tensor:
         return (1 / self.probs - 1) / self.probs
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probability of a success."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():

@@ -80,6 +80,25 @@ class lazy_property:
         return value
 
 
+class BinaryParameter:
+    """Of distributions with one of `probs` and `logits` as their parameter: the other one."""
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probability of 1, or of a success."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter."""
+        return (self.probs if "probs" in self.__dict__ else self.logits).shape
+
+
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """The elements on and below diagonal `diag` of square matrices, row by row."""
     n = mat.shape[-1]

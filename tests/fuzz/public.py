@@ -15,7 +15,7 @@ import numpy as np
 import tenon
 
 MODULES = (
-    "tenon", "tenon.accelerator", "tenon.amp", "tenon.array_api", "tenon.autograd", "tenon.autograd.graph", "tenon.backends", "tenon.cpu",
+    "tenon", "tenon.accelerator", "tenon.amp", "tenon.array_api", "tenon.array_api.fft", "tenon.array_api.linalg", "tenon.autograd", "tenon.autograd.graph", "tenon.backends", "tenon.cpu",
     "tenon.cuda", "tenon.devices", "tenon.dispatch", "tenon.fft", "tenon.graph", "tenon.library", "tenon.linalg", "tenon.mps", "tenon.nn",
     "tenon.nn.attention", "tenon.nn.functional", "tenon.nn.init", "tenon.nn.utils", "tenon.nn.utils.parametrizations", "tenon.nn.utils.parametrize",
     "tenon.ops", "tenon.optim",
@@ -31,7 +31,7 @@ LEFT_OUT = {
     "tenon.typename": "any object is right",
 }
 #: Modules whose functions other modules import for themselves.
-HELPERS = {"tenon._names.absent", "tenon.arguments"}
+HELPERS = {"tenon._names.absent", "tenon.arguments", "tenon.array_api._base"}
 #: Methods of Python's protocols that are called as well, and with how many arguments. Python itself checks their number.
 PROTOCOLS = {
     "__array__": 1, "__contains__": 1, "__deepcopy__": 1, "__delitem__": 1, "__format__": 1, "__getitem__": 1, "__setitem__": 2,

@@ -135,15 +135,19 @@ class Selection {
     add_tensor(t);
   }
 
-  /// A mask becomes the positions of its true elements, in as many dimensions as it has.
+  /// A mask becomes the positions of its true elements, in as many dimensions as it has. As the array API
+  /// standard says, each of its sizes is that of the tensor, or 0.
   void mask(const Tensor& t) {
     if (t.dim() == 0) return all_or_nothing(t.item<bool>());
+    bool of_one_shape = true;
     for (int64_t d = 0; d < t.dim(); ++d) {
-      TENON_CHECK(t.size(d) == view_.size(dim_ + d), Index,
+      TENON_CHECK(t.size(d) == view_.size(dim_ + d) || t.size(d) == 0, Index,
                   fmt::format("index: the mask has shape {}, the tensor {} from dimension {}",
                               to_string(t.sizes()), to_string(view_.sizes()), dim_));
+      of_one_shape &= t.size(d) == view_.size(dim_ + d);
     }
-    add_tensor(t, t.dim());
+    if (of_one_shape) return add_tensor(t, t.dim());
+    for (int64_t d = 0; d < t.dim(); ++d) add_tensor(zeros(0, kInt64));
   }
 
   /// A bool: a new dimension that holds everything or nothing.

@@ -20,6 +20,13 @@ def _array_namespace(self: _C.Tensor, *, api_version: str | None = None) -> Modu
     return array_api
 
 
+def _to_device(self: _C.Tensor, device: _C.device | str, /, *, stream: object = None) -> _C.Tensor:
+    """The tensor on a device, by the name of the array API standard: itself where it is there already."""
+    if stream is not None:
+        raise ValueError(f"to_device: expected `stream` None, got {stream!r}; set the stream with tenon.accelerator.set_stream")
+    return self.to(device)
+
+
 def _repr_html(self: _C.Tensor) -> str:
     """What a notebook shows: a table for vectors and matrices, the text of repr() for others."""
     from .html import html_of
@@ -27,7 +34,7 @@ def _repr_html(self: _C.Tensor) -> str:
     return html_of(self)
 
 
-for _name, _method in (("__array_namespace__", _array_namespace), ("_repr_html_", _repr_html)):
+for _name, _method in (("__array_namespace__", _array_namespace), ("to_device", _to_device), ("_repr_html_", _repr_html)):
     _method.__name__ = _method.__qualname__ = _name
     setattr(_C.Tensor, _name, _method)
 

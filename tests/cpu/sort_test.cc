@@ -13,6 +13,8 @@
 #include "backends/cpu/sort/order.h"
 #include "backends/cpu/sort/row_sorter.h"
 #include "backends/cpu/sort/select_kernels.h"
+#include "backends/cpu/sort/value_kernels.h"
+#include "backends/cpu/sort/value_sorter.h"
 #include "tenon/core/half.h"
 
 namespace tenon::cpu {
@@ -100,6 +102,11 @@ TYPED_TEST(Sort, RowsAreThoseOfAStableSort) {
         std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
           return comes_before(row[static_cast<size_t>(a)], row[static_cast<size_t>(b)], descending);
         });
+        std::vector<T> alone(row.size());
+        ValueSorter(kDType<T>, n, descending).sort(row.data(), alone.data());
+        for (size_t i = 0; i < alone.size(); ++i)
+          ASSERT_EQ(std::memcmp(&alone[i], &row[static_cast<size_t>(order[i])], sizeof(T)), 0)
+              << "values of row " << n << ", kind " << int(kind) << " at " << i;
         for (const int64_t count : {n, std::min<int64_t>(n, 10), n / 2, std::min<int64_t>(n, 1)}) {
           std::vector<T> values(static_cast<size_t>(count));
           std::vector<int64_t> positions(static_cast<size_t>(count));
@@ -116,6 +123,26 @@ TYPED_TEST(Sort, RowsAreThoseOfAStableSort) {
       }
     }
   }
+}
+
+template <class T>
+void every_target_sorts_keys(size_t index) {
+  for (const CpuTarget target : supported_cpu_targets()) {
+    for (int round = 0; round < 200; ++round) {
+      std::vector<T> keys(generator()() % (round % 10 == 0 ? 20000 : 300));
+      const uint64_t values = round % 3 == 0 ? 3 : ~uint64_t{0};  // few different ones, or many
+      for (T& key : keys) key = static_cast<T>(generator()() % values);
+      std::vector<T> expected = keys;
+      std::sort(expected.begin(), expected.end());
+      value_kernels(target).sort[index](keys.data(), keys.size());
+      ASSERT_EQ(keys, expected) << name(target) << ", round " << round;
+    }
+  }
+}
+
+TEST(SortValues, EveryInstructionSetSortsKeys) {
+  every_target_sorts_keys<int32_t>(0);
+  every_target_sorts_keys<int64_t>(1);
 }
 
 template <class Order, bool kFloating>

@@ -4,6 +4,7 @@
 #include "backends/cpu/ops/row_panel.h"
 #include "backends/cpu/report.h"
 #include "backends/cpu/sort/row_sorter.h"
+#include "backends/cpu/sort/value_sorter.h"
 #include "tenon/core/parallel.h"
 #include "tenon/generated/sort/kernels.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 /// Elements of the rows that one thread sorts at least.
 constexpr int64_t kGrain = 1 << 13;
+
 void sort_rows(const Tensor& self, int64_t dim, bool descending, Tensor& values, Tensor& indices,
                const char* op) {
   tenon::report_kernel(op, "sort");
@@ -34,8 +36,28 @@ void sort_rows(const Tensor& self, int64_t dim, bool descending, Tensor& values,
   });
 }
 
+/// Rows to rows of the same length, by their values alone.
+void sort_values_of_rows(const Tensor& self, int64_t dim, bool descending, Tensor& values) {
+  const Rows from(self, dim), to(values, dim);
+  const int64_t length = from.length(), panel = panel_rows(length);
+  parallel_for(0, from.count(), std::max<int64_t>(kGrain / length, 1), [&](int64_t begin, int64_t end) {
+    ValueSorter sorter(self.dtype(), length, descending);
+    const Panel in(from, panel), out(to, panel);
+    for (int64_t i = begin, n = 0; i < end; i += n) {
+      n = std::min({panel, end - i, from.panel_end(i) - i, to.panel_end(i) - i});
+      in.read(i, n);
+      for (int64_t k = 0; k < n; ++k) sorter.sort(in.row(i, k), out.row(i, k));
+      out.write(i, n);
+    }
+  });
+}
+
 }  // namespace
 
+void _sort_values(const Tensor& self, int64_t dim, bool descending, Tensor& out) {
+  tenon::report_kernel("_sort_values", "sort");
+  if (out.numel() > 0) sort_values_of_rows(self, wrap_dim(dim, self.dim(), "sort"), descending, out);
+}
 void sort(const Tensor& self, int64_t dim, bool descending, Tensor& out0, Tensor& out1) {
   sort_rows(self, wrap_dim(dim, self.dim(), "sort"), descending, out0, out1, "sort");
 }

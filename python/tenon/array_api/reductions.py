@@ -20,7 +20,8 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: DType = None, keepdims: bool = False) -> Tensor:
     x, dims, keepdims = reduced(x, axis, keepdims)
-    for dim in sorted((d + x.dim() if d < 0 else d for d in dims), reverse=True):
+    n = x.dim()
+    for dim in sorted((d % n if -n <= d < n else d for d in dims), reverse=True):
         x = _C.prod(x, dim, keepdims, dtype=dtype)
     return x
 

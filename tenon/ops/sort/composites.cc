@@ -10,6 +10,6 @@ Tensor argsort(const Tensor& self, int64_t dim, bool descending) {
 Tensor argsort_stable(const Tensor& self, bool stable, int64_t dim, bool descending) {
   return std::get<1>(tenon::sort(self, stable, dim, descending));
 }
-Tensor msort(const Tensor& self) { return std::get<0>(tenon::sort(self, 0, false)); }
+Tensor msort(const Tensor& self) { return tenon::_sort_values(self, 0, false); }
 
 }  // namespace tenon::ops

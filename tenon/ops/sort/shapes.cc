@@ -17,6 +17,12 @@ void sort_stable(OutputSpecs& out, HeaderRef self, std::optional<bool>, int64_t 
   out.set_like(1, self, DType::Int64);
 }
 
+void _sort_values(OutputSpecs& out, HeaderRef self, int64_t dim, bool) {
+  check_real(self, kThisCall);
+  wrap_dim(dim, self.dim(), "sort");
+  out.set_like(0, self, self.dtype());
+}
+
 void topk(OutputSpecs& out, HeaderRef self, int64_t k, int64_t dim, bool, bool) {
   check_real(self, kThisCall);
   const int64_t d = wrap_dim(dim, self.dim(), "topk");

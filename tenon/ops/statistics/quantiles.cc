@@ -84,7 +84,7 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, std::optional<int64_t> d
   check_quantile(self, q, op);
   const int64_t rank = self.dim(), d = dim ? wrap_dim(*dim, rank, op) : 0;
   const Tensor rows = !dim || rank == 0 ? self.reshape({-1}) : self.movedim(d, -1);
-  const Tensor sorted = std::get<0>(tenon::sort(rows, -1, false));
+  const Tensor sorted = tenon::_sort_values(rows, -1, false);
   const Tensor fractions = q.dim() == 0 ? q.reshape({1}) : q;
   // [rows..., m] to [m, rows...], with dimensions of size 1 where they are kept.
   Tensor result = at_fractions(sorted, fractions, between, ignores_nan).movedim(-1, 0);

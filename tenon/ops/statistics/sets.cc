@@ -100,7 +100,12 @@ std::pair<double, double> range_of(const Tensor& self, double low, double high, 
 }  // namespace
 
 Three unique(const Tensor& self, bool, bool return_inverse, bool return_counts) {
-  const auto [sorted, order] = tenon::sort(self.reshape({-1}), -1, false);
+  const Tensor flat = self.reshape({-1});
+  Tensor sorted, order;
+  if (return_inverse)
+    std::tie(sorted, order) = tenon::sort(flat, -1, false);
+  else
+    sorted = tenon::_sort_values(flat, -1, false);
   const Tensor is_new = differs(sorted);
   const auto [run, lengths] = runs_of(is_new, order, return_inverse, return_counts);
   return {sorted.masked_select(is_new), return_inverse ? tenon::_unsafe_view(run, self.sizes()) : run,
@@ -133,7 +138,7 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
     for (int64_t i = 0; i < members; ++i) found = tenon::logical_or(found, elements == flat.select(0, i));
   } else {
     const DType dtype = promote_types(elements.dtype(), test_elements.dtype());
-    const Tensor sorted = std::get<0>(tenon::sort(test_elements.detach().to(dtype).reshape({-1}), -1, false));
+    const Tensor sorted = tenon::_sort_values(test_elements.detach().to(dtype).reshape({-1}), -1, false);
     const Tensor own = elements.detach().to(dtype).reshape({-1});
     const Tensor place = tenon::clamp_max(tenon::searchsorted(sorted, own), members - 1);
     found = tenon::_unsafe_view(sorted.index_select(0, place) == own, elements.sizes());

@@ -266,7 +266,7 @@ def test_errors_of_the_standard():
         (lambda: xp.take_along_axis(T, tenon.tensor([0])), ValueError, "take_along_axis: expected `indices` of as many dimensions as `x`, got 1 and 3"),
         (lambda: xp.squeeze(T, 0), ValueError, "squeeze: dimension 0 has 2 elements, not 1"),
         (lambda: xp.prod(T, axis=5), IndexError, "5"),
-        (lambda: xp.prod(T, axis=-4), IndexError, "-1|-4"),
+        (lambda: xp.prod(T, axis=-4), IndexError, "-1"),
         (lambda: xp.expand_dims(T, 5), IndexError, "5"),
         (lambda: xp.reshape(T, (5, 5)), (ValueError, RuntimeError), "shape"),
         (lambda: xp.cumulative_sum(T), ValueError, "cumulative_sum: `axis` must be given for an array of 3 dimensions"),

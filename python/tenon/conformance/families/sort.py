@@ -64,6 +64,7 @@ ROWS = [
     Row("argsort", _samples(), lambda x, **how: _sorted(x, **how)[1], result="int64", inner="sort", **_ONE),
     Row("argsort.stable", _samples(stable=True), lambda x, stable, **how: _sorted(x, **how)[1], result="int64",
         inner="sort", **_ONE),
-    Row("msort", _msort_samples, lambda x: _sorted(x, 0)[0], result="self", inner="sort", **_ONE),
+    Row("_sort_values", _samples(), lambda x, **how: _sorted(x, **how)[0], result="self", no_peer="not in PyTorch", **_ONE),
+    Row("msort", _msort_samples, lambda x: _sorted(x, 0)[0], result="self", inner="_sort_values", **_ONE),
     Row("topk", _topk_samples, lambda x, k, dim, largest, ordered: _sorted(x, dim, largest, k), errors=_too_many, **_PAIR),
 ]  # fmt: skip

@@ -12,12 +12,19 @@ from ..functional import meshgrid as _meshgrid
 from ._base import Device, DType, shape_of
 
 
+def _is_read_only(x: Tensor) -> bool:
+    """Whether memory that another library shares may only be read."""
+    try:
+        return memoryview(x).readonly  # type: ignore[arg-type]
+    except (BufferError, TypeError):
+        return False
+
+
 def asarray(obj: Any, /, *, dtype: DType = None, device: Device = None, copy: bool | None = None) -> Tensor:
-    if copy is None and not isinstance(obj, Tensor):
-        # What is written to later is a copy where the memory of another library's array may only be read.
-        data = getattr(obj, "__array_interface__", {}).get("data")
-        copy = True if data and data[1] else None
-    return _C.asarray(obj, dtype=dtype, device=device, copy=copy)
+    result = _C.asarray(obj, dtype=dtype, device=device, copy=copy)
+    if copy is None and not isinstance(obj, Tensor | list | tuple) and _is_read_only(result):
+        return _C.clone(result)  # programs write to what they make
+    return result
 
 
 def from_dlpack(x: object, /, *, device: Device = None, copy: bool | None = None) -> Tensor:

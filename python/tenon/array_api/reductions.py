@@ -90,9 +90,8 @@ def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: DType = Non
 
 
 def diff(
-    x: Tensor, /, n: int = 1, *, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """`n` may be given by position, as NumPy's: scikit-learn does so."""
     dtype = result_type(*(a for a in (x, prepend, append) if a is not None))
     before, after = (a if a is None else a.to(dtype) for a in (prepend, append))
     return _C.diff(x.to(dtype), n, axis, before, after)

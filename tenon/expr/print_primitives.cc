@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tenon/expr/function.h"
 #include "tenon/expr/primitives.h"
 #include "tenon/expr/print_simd.h"
 
@@ -13,23 +14,35 @@ namespace {
 // Highway's headers are a minor part (docs/decisions/0001-kernel-compile-budget.md).
 constexpr size_t kKernelsPerFile = 48;
 
+// Special functions: long, and called too seldom for a form of AVX-512.
+bool is_special(const Primitive& p) { return p.op == Op::Call && functions()[p.function].widens(); }
+
 }  // namespace
 
 std::vector<GeneratedFile> print_interpreter_primitives(std::string_view prefix) {
   const auto& all = primitives();
   std::vector<GeneratedFile> files;
-  std::string declarations, rows;
-  for (size_t begin = 0; begin < all.size(); begin += kKernelsPerFile) {
-    const std::string table = fmt::format("primitives_{}", files.size());
-    std::vector<ExpressionPtr> expressions;
-    std::vector<PrintedKernel> kernels;
-    for (size_t i = begin; i < std::min(all.size(), begin + kKernelsPerFile); ++i) {
-      const ExpressionPtr& e = expressions.emplace_back(primitive_expression(all[i]));
-      kernels.push_back({kernel_name(all[i]), e.get()});
-      rows += fmt::format("    {{{}, {}}},\n", table, i - begin);
+  std::string declarations;
+  std::vector<std::string> rows(all.size());
+  for (const bool special : {false, true}) {
+    std::vector<size_t> chosen;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (is_special(all[i]) == special) chosen.push_back(i);
     }
-    declarations += fmt::format("extern PointwiseTables {};\n", table);
-    files.push_back({table + ".cc", print_simd_file(kernels, table, fmt::format("{}{}.cc", prefix, table))});
+    for (size_t begin = 0; begin < chosen.size(); begin += kKernelsPerFile) {
+      const std::string table = fmt::format("primitives_{}", files.size());
+      std::vector<ExpressionPtr> expressions;
+      std::vector<PrintedKernel> kernels;
+      for (size_t i = begin; i < std::min(chosen.size(), begin + kKernelsPerFile); ++i) {
+        const Primitive& p = all[chosen[i]];
+        const ExpressionPtr& e = expressions.emplace_back(primitive_expression(p));
+        kernels.push_back({kernel_name(p), e.get()});
+        rows[chosen[i]] = fmt::format("    {{{}, {}}},\n", table, i - begin);
+      }
+      declarations += fmt::format("extern PointwiseTables {};\n", table);
+      const std::string name = fmt::format("{}{}.cc", prefix, table);
+      files.push_back({table + ".cc", print_simd_file(kernels, table, name, special)});
+    }
   }
   files.push_back(
       {"primitives_table.cc",
@@ -54,7 +67,7 @@ PointwiseFn primitive(unsigned number, CpuTarget target) noexcept {{
 
 }}  // namespace tenon::cpu
 )",
-                   declarations, rows)});
+                   declarations, fmt::join(rows, ""))});
   return files;
 }
 

@@ -344,18 +344,19 @@ bool is_printable(const Expression& e) {
 }
 
 std::string print_simd_file(std::span<const PrintedKernel> kernels, std::string_view table,
-                            std::string_view file_name) {
+                            std::string_view file_name, bool narrow) {
   File file;
   std::string names;
   for (const PrintedKernel& k : kernels) {
     file.add(k);
     names += fmt::format("    &{},\n", k.name);
   }
-  return fmt::format(R"(// Printed from expressions by the build; edit those instead.
+  return fmt::format(
+      R"(// Printed from expressions by the build; edit those instead.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "{file}"
 #include "backends/cpu/targets.h"
-#include "hwy/foreach_target.h"
+{narrow}#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
 #include "backends/cpu/pointwise/simd_ops-inl.h"
@@ -380,9 +381,10 @@ PointwiseTables {table} = TENON_CPU_TARGET_TABLES({table}_kernels);
 }}  // namespace tenon::cpu
 #endif
 )",
-                     fmt::arg("file", file_name), fmt::arg("body", file.text()), fmt::arg("table", table),
-                     fmt::arg("names", names),
-                     fmt::arg("sums", file.sums() ? "#include \"backends/cpu/reduce/lanes-inl.h\"\n" : ""));
+      fmt::arg("file", file_name), fmt::arg("body", file.text()), fmt::arg("table", table),
+      fmt::arg("names", names),
+      fmt::arg("narrow", narrow ? "#include \"backends/cpu/pointwise/narrow_targets.h\"\n" : ""),
+      fmt::arg("sums", file.sums() ? "#include \"backends/cpu/reduce/lanes-inl.h\"\n" : ""));
 }
 
 }  // namespace tenon::expr

@@ -10,7 +10,7 @@ namespace tenon::opgen {
 inline constexpr size_t kSignatureFiles = 5;
 inline constexpr size_t kHistoryFiles = 2;
 inline constexpr size_t kKernelFiles = 6;
-inline constexpr size_t kPrimitiveFiles = 6;
+inline constexpr size_t kPrimitiveFiles = 7;
 /// Of the Python binding.
 inline constexpr size_t kPythonSignatureFiles = 2;
 

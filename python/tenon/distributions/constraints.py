@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable
 
 from .. import _C as tn
@@ -99,7 +100,8 @@ class _Independent(Constraint):
         result = self.base_constraint.check(value)
         if result.dim() < self.reinterpreted_batch_ndims:
             raise ValueError(f"check: expected value.dim() >= {self.event_dim}, got {value.dim()}")
-        return result.reshape(result.shape[: result.dim() - self.reinterpreted_batch_ndims] + (-1,)).all(-1)
+        kept = result.dim() - self.reinterpreted_batch_ndims
+        return result.reshape(tuple(result.shape[:kept]) + (math.prod(result.shape[kept:]),)).all(-1)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"

@@ -92,4 +92,4 @@ def _x_log_x(tensor: Tensor) -> Tensor:
     return tn.xlogy(tensor, tensor)
 
 
-from . import _kl_pairs  # noqa: E402, F401  registers the pairs
+from . import _kl  # noqa: E402, F401  registers the pairs

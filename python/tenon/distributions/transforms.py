@@ -1,6 +1,6 @@
 """Transforms: invertible functions with the logarithm of their Jacobian's determinant."""
 
-from ._elementwise import (
+from ._transforms.elementwise import (
     AbsTransform,
     AffineTransform,
     CumulativeDistributionTransform,
@@ -10,7 +10,7 @@ from ._elementwise import (
     SoftplusTransform,
     TanhTransform,
 )
-from ._structured import (
+from ._transforms.structured import (
     CatTransform,
     CorrCholeskyTransform,
     LowerCholeskyTransform,
@@ -19,7 +19,7 @@ from ._structured import (
     StackTransform,
     StickBreakingTransform,
 )
-from ._transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, identity_transform
+from ._transforms.transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, identity_transform
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform", "ExpTransform",

@@ -43,7 +43,7 @@ def rand_open(shape: Any, like: Tensor) -> Tensor:
 
 def sum_rightmost(value: Tensor, dim: int) -> Tensor:
     """The sum over the last `dim` dimensions."""
-    return value if dim == 0 else value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
+    return value if dim == 0 else value.sum(tuple(range(-dim, 0)))
 
 
 def clamp_probs(probs: Tensor) -> Tensor:

@@ -5,34 +5,34 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import _C as tn
-from .._C import Tensor
-from ..autograd import grad as gradient
-from ..autograd.grad_mode import enable_grad
-from ..nn.functional import softplus
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
-from .exp_family import ExponentialFamily
-from .exponential import Exponential
-from .gamma import Gamma
-from .geometric import Geometric
-from .gumbel import Gumbel
-from .half_normal import HalfNormal
-from .independent import Independent
-from .kl import _infinite_like, _x_log_x, kl_divergence, register_kl
-from .laplace import Laplace
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical
-from .pareto import Pareto
-from .poisson import Poisson
-from .transformed_distribution import TransformedDistribution
-from .uniform import Uniform
-from .utils import euler_constant, sum_rightmost
+from ... import _C as tn
+from ..._C import Tensor
+from ...autograd import grad as gradient
+from ...autograd.grad_mode import enable_grad
+from ...nn.functional import softplus
+from ..bernoulli import Bernoulli
+from ..beta import Beta
+from ..binomial import Binomial
+from ..categorical import Categorical
+from ..cauchy import Cauchy
+from ..continuous_bernoulli import ContinuousBernoulli
+from ..dirichlet import Dirichlet
+from ..exp_family import ExponentialFamily
+from ..exponential import Exponential
+from ..gamma import Gamma
+from ..geometric import Geometric
+from ..gumbel import Gumbel
+from ..half_normal import HalfNormal
+from ..independent import Independent
+from ..kl import _infinite_like, _x_log_x, kl_divergence, register_kl
+from ..laplace import Laplace
+from ..normal import Normal
+from ..one_hot_categorical import OneHotCategorical
+from ..pareto import Pareto
+from ..poisson import Poisson
+from ..transformed_distribution import TransformedDistribution
+from ..uniform import Uniform
+from ..utils import euler_constant, sum_rightmost
 inf = math.inf
 
 

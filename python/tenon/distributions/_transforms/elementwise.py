@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import _C as tn
-from .._C import Tensor
-from .._names.info import finfo
-from ..functional import broadcast_shapes
-from ..nn.functional import softplus
-from . import constraints
-from ._transform import Transform
-from .utils import broadcast_all, is_number
+from ... import _C as tn
+from ..._C import Tensor
+from ..._names.info import finfo
+from ...functional import broadcast_shapes
+from ...nn.functional import softplus
+from .. import constraints
+from ..utils import broadcast_all, is_number
+from .transform import Transform
 
 
 class ExpTransform(Transform):

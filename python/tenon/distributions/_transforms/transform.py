@@ -6,10 +6,10 @@ import math
 import weakref
 from typing import Any
 
-from .. import _C as tn
-from .._C import Size, Tensor
-from . import constraints
-from .utils import sum_rightmost
+from ... import _C as tn
+from ..._C import Size, Tensor
+from .. import constraints
+from ..utils import sum_rightmost
 
 
 class Transform:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C as tn
-from .._C import Tensor
-from .._names.info import finfo
-from ..nn.functional import pad, softmax, softplus
-from . import constraints
-from ._transform import Transform
-from .utils import tril_matrix_to_vec, vec_to_tril_matrix
+from ... import _C as tn
+from ..._C import Tensor
+from ..._names.info import finfo
+from ...nn.functional import pad, softmax, softplus
+from .. import constraints
+from ..utils import tril_matrix_to_vec, vec_to_tril_matrix
+from .transform import Transform
 
 
 class SoftmaxTransform(Transform):
@@ -165,7 +165,7 @@ class PositiveDefiniteTransform(Transform):
         return factor @ factor.transpose(-2, -1)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        from .. import linalg
+        from ... import linalg
 
         if not hasattr(linalg, "cholesky"):
             raise NotImplementedError("PositiveDefiniteTransform: the inverse needs tenon.linalg.cholesky, which is not there")

@@ -1,0 +1,1 @@
+"""The parts of `tenon.distributions.transforms`, which has their names."""

@@ -64,6 +64,8 @@ def _gammaincc(a, x):
 
 _POSITIVE = [_uniform(0, 8), _log(1e-20, 0.5), _log(4, 1e10), _uniform(0.9, 1.1), _uniform(1.9, 2.1)]
 _BESSEL = [_uniform(-9, 9), _uniform(9, 80)]
+_WAVES = [_uniform(0, 9), _uniform(9, 80), _log(80, 1e6), _log(1e-20, 1)]
+_DECAYS = [_uniform(0, 3), _uniform(3, 80), _log(1e-20, 1)]
 _SHAPE = (_log(1e-2, 300), None)
 
 
@@ -71,7 +73,13 @@ def _near(a, rng):
     return a * np.exp(rng.normal(0, np.minimum(1, 3 / np.sqrt(a)), len(a)))
 
 
-#: Name in tenon.special and torch.special: (mpmath's value, how inputs are drawn, unit, name in scipy.special).
+def _ENVELOPE(x):
+    """Half of what the extrema of Bessel functions around x reach."""
+    return 0.39 / abs(x) ** 0.5 if abs(x) > 0.8 else 0
+
+
+#: Name in tenon.special and torch.special: (mpmath's value, how inputs are drawn, unit, name in scipy.special); the unit a number or a
+#: function of the input.
 ONE = {
     "gammaln": (lambda x: mp.re(mp.loggamma(x)), _POSITIVE, None, "gammaln"),
     "digamma": (mp.digamma, [_uniform(0, 8), _log(1e-20, 0.5), _log(2, 1e10), _uniform(1.4, 1.5)], None, "digamma"),
@@ -86,6 +94,17 @@ ONE = {
     "i0e": (lambda x: mp.besseli(0, x) * mp.exp(-abs(x)), _BESSEL, None, "i0e"),
     "i1": (lambda x: mp.besseli(1, x), _BESSEL, None, "i1"),
     "i1e": (lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), _BESSEL, None, "i1e"),
+    "bessel_j0": (lambda x: mp.besselj(0, x), _WAVES, _ENVELOPE, "j0"),
+    "bessel_j1": (lambda x: mp.besselj(1, x), _WAVES, _ENVELOPE, "j1"),
+    "bessel_y0": (lambda x: mp.bessely(0, x), _WAVES, _ENVELOPE, "y0"),
+    "bessel_y1": (lambda x: mp.bessely(1, x), _WAVES, _ENVELOPE, "y1"),
+    "modified_bessel_k0": (lambda x: mp.besselk(0, x), _DECAYS, None, "k0"),
+    "modified_bessel_k1": (lambda x: mp.besselk(1, x), _DECAYS, None, "k1"),
+    "scaled_modified_bessel_k0": (lambda x: mp.besselk(0, x) * mp.exp(x), _DECAYS, None, "k0e"),
+    "scaled_modified_bessel_k1": (lambda x: mp.besselk(1, x) * mp.exp(x), _DECAYS, None, "k1e"),
+    "spherical_bessel_j0": (lambda x: mp.sin(x) / x, [_uniform(-3, 3)], None, "spherical_jn"),
+    "airy_ai": (mp.airyai, [_uniform(-2, 80), _uniform(0, 4)], None, "airy"),
+    "airy_ai, x < -2": (mp.airyai, [_uniform(-20, -2), _log(20, 1e6, -1)], lambda x: 0.39 / abs(x) ** 0.25, "airy"),
     "sinc": (lambda x: mp.sinpi(x) / (mp.pi * x), [_uniform(-6, 6)], None, "sinc"),
     "logit": (lambda p: mp.log(p / (1 - p)), [_uniform(0, 1), _log(1e-20, 0.1), _uniform(0.49, 0.51)], None, "logit"),
     "entr": (lambda x: -x * mp.log(x), [_uniform(0, 8), _log(1e-20, 0.1), _uniform(0.9, 1.1)], None, "entr"),
@@ -140,6 +159,10 @@ def _peers():
         def scipy_of(name, *args):
             scipy_name = (ONE.get(name) or TWO.get(name))[-1]
             f = np.sinc if scipy_name == "sinc" else getattr(ss, scipy_name)
+            if scipy_name == "airy":
+                return ss.airy(*args)[0]
+            if scipy_name == "spherical_jn":
+                return ss.spherical_jn(0, *args)
             if scipy_name == "polygamma":
                 args = (args[0].astype(int), args[1])
             return f(*args)
@@ -168,7 +191,8 @@ def measure(name, samples, peers):
         for column, f in peers.items():
             with np.errstate(all="ignore"):
                 results = f(name, *args)
-            errors = [error(r, v, wide, unit) for r, v in zip(results, values) if least < abs(v) < most or v == 0]
+            units = [unit(float(x)) for x in args[0]] if callable(unit) else [unit] * len(values)
+            errors = [error(r, v, wide, u) for r, v, u in zip(results, values, units) if least < abs(v) < most or v == 0]
             worst[column, wide] = max(errors)
     return worst
 

@@ -16,5 +16,6 @@ std::span<const Function> special_functions() noexcept;
 std::span<const Function> normal_functions() noexcept;
 std::span<const Function> gamma_functions() noexcept;
 std::span<const Function> bessel_functions() noexcept;
+std::span<const Function> hankel_functions() noexcept;
 
 }  // namespace tenon::expr

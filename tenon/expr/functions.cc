@@ -13,9 +13,10 @@ std::string_view Function::body_for(Type t) const noexcept {
 std::span<const Function> functions() noexcept {
   static const auto& all = *new const std::vector<Function>([] {
     std::vector<Function> rows;
-    for (const auto family : {basic_functions(), exponential_functions(), logarithm_functions(),
-                              power_functions(), trigonometric_functions(), special_functions(),
-                              normal_functions(), gamma_functions(), bessel_functions()}) {
+    for (const auto family :
+         {basic_functions(), exponential_functions(), logarithm_functions(), power_functions(),
+          trigonometric_functions(), special_functions(), normal_functions(), gamma_functions(),
+          bessel_functions(), hankel_functions()}) {
       rows.insert(rows.end(), family.begin(), family.end());
     }
     return rows;

@@ -1,6 +1,8 @@
-// Modified Bessel functions of the first kind: up to 3 a power series of x^2, up to 8 e^x times a polynomial,
-// beyond e^x / sqrt(x) times a polynomial of 1 / x. float32 computes in float64. Coefficients: Chebyshev
-// interpolation in 70 digits, rounded; the values in the middle in two numbers.
+// Modified Bessel functions. Of the first kind: up to 3 a power series of x^2, up to 8 e^x times a
+// polynomial, beyond e^x / sqrt(x) times a polynomial of 1 / x. Of the second: up to 1 a logarithm or a pole
+// and a power series, beyond e^-x / sqrt(x) times polynomials of 1 / x. float32 computes in float64.
+// Coefficients: Chebyshev interpolation in 45 digits or more, rounded; the values in the middle in two
+// numbers.
 #include "tenon/expr/function_rows.h"
 
 namespace tenon::expr {
@@ -94,6 +96,95 @@ constexpr std::string_view kI1e = R"(
   let y = where(v > 8, over_root(0x1.8ebe783a8403p-2, i1_far(max(v, 8)), v), 0x1.42f8bf222f73fp-3 + i1_middle(min(v, 8)));
   let w = where(a < 3, times_exp(i1_near(n), 0, -n), y);
   where(x == x, copysign(w, x), x))";
+// What log_hi(x) + log_lo(x) rounds off.
+constexpr std::string_view kLogRest = R"(
+  let n = max(x, 0x1p-1000);
+  let l = log_hi(n);
+  where(x < 0x1p-1000, 0, log_lo(n) - ((l + log_lo(n)) - l)))";
+constexpr std::string_view kLogSum = R"(
+  let n = max(x, 0x1p-1000);
+  where(x < 0x1p-1000, log(x), log_hi(n) + log_lo(n)))";
+// The modified function up to 1 in two numbers that are to be added.
+constexpr std::string_view kK0Near = R"(0x1.0c2047108e956p-2 - log_whole(x))";
+constexpr std::string_view kK0NearLow = R"(
+  let l = -log_whole(x);
+  let h = bessel_k0_sum(x);
+  let back = h - l;
+  let lost = (l - (h - back)) + (0x1.0c2047108e956p-2 - back);
+  let z = x * x;
+  let s = z - 0.5;
+  fma(l, i0_near(x) - 1, fma(s, poly(s, 0x1.3830d94ea686dp-2, 0x1.b2d72c6a79dedp-6, 0x1.cb6b8d18ee4cp-11, 0x1.0120e8a9568p-16,
+       0x1.6546fbacp-23, 0x1.527ba08p-30, 0x1.d18dp-38, 0x1.e6p-46, 0x1.8p-54, 0x1p-62), -0x1.2d1750df3b4fcp-56)) + (lost - log_lost(x)))";
+constexpr std::string_view kK1Near = R"(1 / x)";
+constexpr std::string_view kK1NearLow = R"(
+  let n = max(x, 0x1p-500);
+  let h = 1 / n;
+  let z = x * x;
+  fma(log(x), i1_near(x), x * poly(z, -0x1.3b5b6028a83d6p-2, -0x1.5dadb014541ebp-4, -0x1.303ae729ff30ep-8, -0x1.d802af7a5dbcp-14,
+       -0x1.a291822474p-20, -0x1.e212a0018p-27, -0x1.8630abcp-34, -0x1.d493cp-42, -0x1.b24p-50,
+       -0x1.4p-58)) + where(x < 0x1p-500, 0, fma(-h, n, 1) / n))";
+// e^x sqrt(x) times the modified function, less a number near to it: from 1 to 3, and beyond.
+constexpr std::string_view kK0Middle =
+    R"(let s = 1 / x - 0x1.5555555555555p-1; fma(s, poly(s, -0x1.84d15e8b95eddp-4, 0x1.a87d7900b4bep-6, -0x1.5ae910d6bd6cp-7, 0x1.5fd90a762e4p-8,
+       -0x1.99da18384e8p-9, 0x1.0747f224dap-9, -0x1.6c295d8238p-10, 0x1.0ae7036ep-10,
+       -0x1.9a20218ap-11, 0x1.47b64a56p-11, -0x1.0ebeea48p-11, 0x1.cc5a8fap-12, -0x1.9079e7p-12,
+       0x1.64ceeap-12, -0x1.4dd5a8p-12, 0x1.3598p-12, -0x1.be13p-13, 0x1.a2d4p-13, -0x1.da17p-12,
+       0x1.d61cp-12), 0x1.fe70c7d65038cp-56))";
+constexpr std::string_view kK0Far =
+    R"(let s = 1 / x - 0x1.5555555555555p-3; fma(s, poly(s, -0x1.108bcc8d9b85dp-3, 0x1.d682de6dfb24p-5, -0x1.52dea7e094bp-5, 0x1.4765ea21bp-5,
+       -0x1.8179fd7cf9p-5, 0x1.065ad441a4p-4, -0x1.8f95ce53fp-4, 0x1.4d158efacp-3, -0x1.2b3521fap-2,
+       0x1.1e4d218ap-1, -0x1.2112c92p+0, 0x1.321d894p+1, -0x1.55d50a8p+2, 0x1.8912ebp+3,
+       -0x1.97b396p+4, 0x1.e2c3e4p+5, -0x1.28c29p+8, 0x1.98e89p+9, 0x1.7661ap+10, -0x1.31c74p+12,
+       -38902, 114667), -0x1.24e1d10eeb97dp-56))";
+// The modified function times e^y up to 1, and times e^(x + y) beyond.
+constexpr std::string_view kK0Small = R"(
+  let s = bessel_k0_sum(x) + bessel_k0_rest(x);
+  where(x < 0x1p-60, s, times_exp_apart(s, bessel_k0_rest(x) - (s - bessel_k0_sum(x)), y)))";
+constexpr std::string_view kK0Large = R"(
+  let far = x > 3;
+  let c = where(far, 0x1.3ab3f7c471ebdp+0, 0x1.2c6e9d660f581p+0);
+  let r = where(far, bessel_k0_far(max(x, 3)), bessel_k0_middle(min(x, 3)));
+  times_exp_apart(over_root(c, r, x), over_root_low(c, r, x), y))";
+constexpr std::string_view kK0 = R"(
+  let v = min(max(x, 1), 800);
+  let n = where((x > 0) & (x < 1), x, 1);
+  let y = where(x < 1, bessel_k0_small(n, 0), where(x > 760, 0, bessel_k0_large(v, -v)));
+  where(x > 0, y, where(x == 0, inf, nan)))";
+constexpr std::string_view kK0e = R"(
+  let v = min(max(x, 1), 0x1p1000);
+  let n = where((x > 0) & (x < 1), x, 1);
+  let y = where(x < 1, bessel_k0_small(n, n), where(x == inf, 0, bessel_k0_large(v, 0)));
+  where(x > 0, y, where(x == 0, inf, nan)))";
+constexpr std::string_view kK1Middle =
+    R"(let s = 1 / x - 0x1.5555555555555p-1; fma(s, poly(s, 0x1.6d3c2d27fdaa6p-2, -0x1.b11c2f3e4207p-5, 0x1.2481f807dfd8p-6, -0x1.0d0e5030025p-7,
+       0x1.26f2e6615f8p-8, -0x1.6b5e97325ap-9, 0x1.e73fe893b8p-10, -0x1.5ca2bb766p-10,
+       0x1.06bedd228p-10, -0x1.9d48c954p-11, 0x1.50ea84f8p-11, -0x1.1b2f0e4p-11, 0x1.e7e801p-12,
+       -0x1.aef413p-12, 0x1.8fb26p-12, -0x1.7023ap-12, 0x1.0977cp-12, -0x1.efb4p-13, 0x1.13efp-11,
+       -0x1.106cp-11), 0x1.668c7bacaa187p-54))";
+constexpr std::string_view kK1Far =
+    R"(let s = 1 / x - 0x1.5555555555555p-3; fma(s, poly(s, 0x1.b79eb5855933dp-2, -0x1.a40f7f5c9d15p-4, 0x1.faad4be65b58p-5, -0x1.c05ed566778p-5,
+       0x1.f4aec0a912p-5, -0x1.48d48ca8e8p-4, 0x1.e8180fa38p-4, -0x1.8efadf5ecp-3, 0x1.60eb512ep-2,
+       -0x1.4d8132acp-1, 0x1.4d4761f8p+0, -0x1.5ddcad7p+1, 0x1.83911dp+2, -0x1.babd3p+3, 0x1.caeb9cp+4,
+       -0x1.0e8df4p+6, 0x1.45f3bcp+8, -0x1.bf3dcp+9, -0x1.8f382p+10, 0x1.4674cp+12, 0x1.49ef8p+15,
+       -124176), -0x1.a03b71acae42cp-55))";
+constexpr std::string_view kK1Small = R"(
+  let s = bessel_k1_sum(x) + bessel_k1_rest(x);
+  where(x < 0x1p-60, s, times_exp_apart(s, bessel_k1_rest(x) - (s - bessel_k1_sum(x)), y)))";
+constexpr std::string_view kK1Large = R"(
+  let far = x > 3;
+  let c = where(far, 0x1.53fb5e5efd8a9p+0, 0x1.85c68f3d1767bp+0);
+  let r = where(far, bessel_k1_far(max(x, 3)), bessel_k1_middle(min(x, 3)));
+  times_exp_apart(over_root(c, r, x), over_root_low(c, r, x), y))";
+constexpr std::string_view kK1 = R"(
+  let v = min(max(x, 1), 800);
+  let n = where((x > 0) & (x < 1), x, 1);
+  let y = where(x < 1, bessel_k1_small(n, 0), where(x > 760, 0, bessel_k1_large(v, -v)));
+  where(x > 0, y, where(x == 0, inf, nan)))";
+constexpr std::string_view kK1e = R"(
+  let v = min(max(x, 1), 0x1p1000);
+  let n = where((x > 0) & (x < 1), x, 1);
+  let y = where(x < 1, bessel_k1_small(n, n), where(x == inf, 0, bessel_k1_large(v, 0)));
+  where(x > 0, y, where(x == 0, inf, nan)))";
 
 constexpr Function kRows[] = {
     {.name = "i0_near", .body_f64 = kI0Near, .internal = true},
@@ -117,6 +208,61 @@ constexpr Function kRows[] = {
      .derivative = {"where(abs(x) < 1e-300, 0.5, i0e(x) - result * (sign(x) + 1 / x))"},
      .body_f64 = kI1e,
      .doc = "e^-|x| * i1(x)"},
+    {.name = "log_whole", .body_f64 = kLogSum, .internal = true, .apart = true},
+    {.name = "log_lost", .body_f64 = kLogRest, .internal = true, .apart = true},
+    {.name = "times_exp_apart",
+     .arity = 3,
+     .body_f64 = "times_exp(x, y, z)",
+     .internal = true,
+     .apart = true},
+    {.name = "bessel_k0_sum", .body_f64 = kK0Near, .internal = true},
+    {.name = "bessel_k0_rest", .body_f64 = kK0NearLow, .internal = true},
+    {.name = "bessel_k0_middle", .body_f64 = kK0Middle, .internal = true, .costly = true},
+    {.name = "bessel_k0_far", .body_f64 = kK0Far, .internal = true, .costly = true},
+    {.name = "bessel_k0_small",
+     .arity = 2,
+     .body_f64 = kK0Small,
+     .internal = true,
+     .costly = true,
+     .apart = true},
+    {.name = "bessel_k0_large",
+     .arity = 2,
+     .body_f64 = kK0Large,
+     .internal = true,
+     .costly = true,
+     .apart = true},
+    {.name = "bessel_k1_sum", .body_f64 = kK1Near, .internal = true},
+    {.name = "bessel_k1_rest", .body_f64 = kK1NearLow, .internal = true},
+    {.name = "bessel_k1_middle", .body_f64 = kK1Middle, .internal = true, .costly = true},
+    {.name = "bessel_k1_far", .body_f64 = kK1Far, .internal = true, .costly = true},
+    {.name = "bessel_k1_small",
+     .arity = 2,
+     .body_f64 = kK1Small,
+     .internal = true,
+     .costly = true,
+     .apart = true},
+    {.name = "bessel_k1_large",
+     .arity = 2,
+     .body_f64 = kK1Large,
+     .internal = true,
+     .costly = true,
+     .apart = true},
+    {.name = "bessel_k0",
+     .derivative = {"-bessel_k1(x)"},
+     .body_f64 = kK0,
+     .doc = "the modified Bessel function of the second kind, of order 0"},
+    {.name = "bessel_k1",
+     .derivative = {"-bessel_k0(x) - result / x"},
+     .body_f64 = kK1,
+     .doc = "the modified Bessel function of the second kind, of order 1"},
+    {.name = "scaled_bessel_k0",
+     .derivative = {"result - scaled_bessel_k1(x)"},
+     .body_f64 = kK0e,
+     .doc = "e^x * bessel_k0(x)"},
+    {.name = "scaled_bessel_k1",
+     .derivative = {"result - scaled_bessel_k0(x) - result / x"},
+     .body_f64 = kK1e,
+     .doc = "e^x * bessel_k1(x)"},
 };
 
 }  // namespace

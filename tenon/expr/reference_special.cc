@@ -28,6 +28,24 @@ double scaled_bessel_i(double n, double x) {
   return series / std::sqrt(2 * M_PI * x);
 }
 
+struct Airy {
+  double value, slope;
+};
+
+// Left of 0: Taylor's series of y'' = x y, from step to step.
+Airy airy_left(double x) {
+  double at = 0, y = 1 / (std::cbrt(9) * std::tgamma(2. / 3)), dy = -1 / (std::cbrt(3) * std::tgamma(1. / 3));
+  while (at > x) {
+    const double h = std::fmax(x - at, -0.0625);
+    double a[20] = {y, dy, at * y / 2}, value = 0, slope = 0;
+    for (int k = 3; k < 20; ++k) a[k] = (at * a[k - 2] + a[k - 3]) / (k * (k - 1));
+    for (int k = 19; k >= 0; --k) value = value * h + a[k];
+    for (int k = 19; k >= 1; --k) slope = slope * h + k * a[k];
+    at += h, y = value, dy = slope;
+  }
+  return {y, dy};
+}
+
 }  // namespace
 
 double digamma(double x) {
@@ -102,5 +120,27 @@ double gammaincc(double a, double x) {
 
 double i0e(double x) { return scaled_bessel_i(0, std::abs(x)); }
 double i1e(double x) { return std::copysign(scaled_bessel_i(1, std::abs(x)), x); }
+
+// The integral of e^(-x cosh t) cosh(n t) from 0 on, by the trapezoidal rule.
+double bessel_k(double n, double x) {
+  if (!(x > 0)) return x == 0 ? kInf : kNan;
+  constexpr double kStep = 0.03125;
+  double sum = 0.5 * std::exp(-x);
+  for (int k = 1; k < 1000; ++k) {
+    const double t = k * kStep;
+    sum += std::exp(-x * std::cosh(t)) * std::cosh(n * t);
+  }
+  return sum * kStep;
+}
+
+double airy_ai(double x) {
+  if (x <= 0) return airy_left(x).value;
+  return std::sqrt(x / 3) / M_PI * bessel_k(1. / 3, 2. / 3 * x * std::sqrt(x));
+}
+
+double airy_ai_prime(double x) {
+  if (x <= 0) return airy_left(x).slope;
+  return -x / (M_PI * std::sqrt(3)) * bessel_k(2. / 3, 2. / 3 * x * std::sqrt(x));
+}
 
 }  // namespace tenon::expr::reference

@@ -15,5 +15,8 @@ double gammainc(double a, double x);
 double gammaincc(double a, double x);
 double i0e(double x);
 double i1e(double x);
+double bessel_k(double n, double x);
+double airy_ai(double x);
+double airy_ai_prime(double x);
 
 }  // namespace tenon::expr::reference

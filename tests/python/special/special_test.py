@@ -44,13 +44,21 @@ ONE = {
     "sinc": (lambda x: mp.sinpi(x) / (mp.pi * x), WIDE, 3),
     "logit": (lambda p: mp.log(p / (1 - p)), UNIT, 3),
     "entr": (lambda x: -x * mp.log(x), POSITIVE, 3),
+    "modified_bessel_k0": (lambda x: mp.besselk(0, x), POSITIVE[POSITIVE < 700], 2),
+    "modified_bessel_k1": (lambda x: mp.besselk(1, x), POSITIVE[POSITIVE < 700], 2),
+    "scaled_modified_bessel_k0": (lambda x: mp.besselk(0, x) * mp.exp(x), POSITIVE, 2),
+    "scaled_modified_bessel_k1": (lambda x: mp.besselk(1, x) * mp.exp(x), POSITIVE, 2),
+    "spherical_bessel_j0": (lambda x: mp.sin(x) / x, WIDE, 2),
 }
+
+
+def _ulp(x):
+    return mp.mpf(2) ** (int(mp.floor(mp.log(abs(x), 2))) - 52)
 
 
 def _error(result, exact):
     """In units in the last place of float64."""
-    unit = mp.mpf(2) ** (int(mp.floor(mp.log(abs(exact), 2))) - 52)
-    return float(abs(mp.mpf(float(result)) - exact) / unit)
+    return float(abs(mp.mpf(float(result)) - exact) / _ulp(exact))
 
 
 @pytest.mark.parametrize("name", ONE)
@@ -63,6 +71,34 @@ def test_a_function_of_one_number_is_as_accurate_as_promised(name):
     wide = getattr(special, name)(tenon.tensor(points.astype(np.float32).astype(np.float64)))
     assert narrow.dtype is tenon.float32
     np.testing.assert_allclose(narrow.numpy(), wide.numpy().astype(np.float32), rtol=3e-7)
+
+
+NEAR_ROOTS = {
+    # A zero, the function, the larger of the extrema around the zero.
+    "bessel_j0": [(2.404825557695773, lambda x: mp.besselj(0, x), 1.0), (30.634606468431976, lambda x: mp.besselj(0, x), 0.147)],
+    "bessel_j1": [(3.8317059702075125, lambda x: mp.besselj(1, x), 0.581), (29.046828534916855, lambda x: mp.besselj(1, x), 0.151)],
+    "bessel_y0": [(0.8935769662791675, lambda x: mp.bessely(0, x), 0.520), (29.06025, lambda x: mp.bessely(0, x), 0.151)],
+    "bessel_y1": [(2.197141326031017, lambda x: mp.bessely(1, x), 0.416), (27.4761, lambda x: mp.bessely(1, x), 0.155)],
+    "airy_ai": [(-2.338107410459767, mp.airyai, 0.535), (-20.53733290767757, mp.airyai, 0.266)],
+}
+OSCILLATING = np.concatenate([RNG.uniform(0, 9, 20), RNG.uniform(9, 1e3, 8), np.exp(RNG.uniform(7, 20, 6))])
+
+
+@pytest.mark.parametrize("name", NEAR_ROOTS)
+def test_a_function_with_zeros_keeps_them(name):
+    f = getattr(special, name)
+    for root, exact, extremum in NEAR_ROOTS[name]:
+        points = root + np.array([-1e-2, -1e-5, -1e-9, 0, 1e-12, 1e-7, 1e-3])
+        for x, result in zip(points, f(tenon.tensor(points)).tolist()):
+            assert abs(mp.mpf(result) - exact(mp.mpf(float(x)))) <= _ulp(extremum), x
+    points = np.concatenate([-OSCILLATING, np.linspace(0, 100, 21)]) if name == "airy_ai" else OSCILLATING
+    for x, result in zip(points, f(tenon.tensor(points)).tolist()):
+        value = exact(mp.mpf(float(x)))
+        envelope = 0.39 / abs(x) ** 0.25 if name == "airy_ai" else 0.56 / abs(x) ** 0.5
+        oscillates = x < -1 if name == "airy_ai" else x > 1
+        assert abs(mp.mpf(result) - value) <= max(2 * _ulp(value), _ulp(envelope) if oscillates else 0), x
+    if name.startswith("bessel_j"):
+        assert f(tenon.tensor(-points)).tolist() == (f(tenon.tensor(points)) * (-1 if name.endswith("1") else 1)).tolist()
 
 
 @pytest.mark.parametrize("a, x", [(0.3, 0.1), (0.01, 1.1), (2.5, 1.0), (2.5, 4.0), (15.0, 40.0), (30.0, 25.0), (500.0, 520.0), (120.0, 40.0)])
@@ -101,6 +137,16 @@ EDGES = {
     "i1e": [(0.0, 0.0), (inf, 0.0), (nan, nan)],
     "sinc": [(0.0, 1.0), (1.0, 0.0), (-3.0, 0.0), (inf, 0.0), (nan, nan)],
     "logit": [(0.0, -inf), (1.0, inf), (0.5, 0.0), (-1.0, nan), (2.0, nan), (nan, nan)],
+    "airy_ai": [(inf, 0.0), (-inf, nan), (-1e11, nan), (nan, nan)],
+    "bessel_j0": [(0.0, 1.0), (inf, 0.0), (-inf, 0.0), (nan, nan)],
+    "bessel_j1": [(0.0, 0.0), (inf, 0.0), (-inf, 0.0), (nan, nan)],
+    "bessel_y0": [(0.0, -inf), (inf, 0.0), (-1.0, nan), (-inf, nan), (nan, nan)],
+    "bessel_y1": [(0.0, -inf), (inf, 0.0), (-1.0, nan), (-inf, nan), (nan, nan)],
+    "modified_bessel_k0": [(0.0, inf), (inf, 0.0), (1e4, 0.0), (-1.0, nan), (-inf, nan), (nan, nan)],
+    "modified_bessel_k1": [(0.0, inf), (inf, 0.0), (1e4, 0.0), (-1.0, nan), (-inf, nan), (nan, nan)],
+    "scaled_modified_bessel_k0": [(0.0, inf), (inf, 0.0), (-1.0, nan), (nan, nan)],
+    "scaled_modified_bessel_k1": [(0.0, inf), (inf, 0.0), (-1.0, nan), (nan, nan)],
+    "spherical_bessel_j0": [(0.0, 1.0), (inf, 0.0), (-inf, 0.0), (nan, nan)],
     "entr": [(0.0, 0.0), (1.0, 0.0), (-1.0, -inf), (inf, -inf), (nan, nan)],
 }
 
@@ -130,6 +176,9 @@ def test_edges_of_two_arguments():
     (special.gammaln, 0.3, 4), (special.digamma, 0.3, 4), (special.erfinv, -0.8, 0.8), (special.erfcx, -1, 3), (special.ndtr, -2, 2),
     (special.log_ndtr, -3, 2), (special.ndtri, 0.1, 0.9), (special.i0, -3, 3), (special.i0e, 0.5, 3), (special.i1, 0.5, 3), (special.i1e, 0.5, 3),
     (special.sinc, 0.2, 3), (special.logit, 0.1, 0.9), (special.entr, 0.2, 3), (lambda x: special.polygamma(2, x), 0.5, 3),
+    (special.airy_ai, -3, 3), (special.bessel_j0, -5, 5), (special.bessel_j1, -5, 5), (special.bessel_y0, 0.5, 5), (special.bessel_y1, 0.5, 5),
+    (special.modified_bessel_k0, 0.5, 4), (special.modified_bessel_k1, 0.5, 4), (special.scaled_modified_bessel_k0, 0.5, 4),
+    (special.scaled_modified_bessel_k1, 0.5, 4), (special.spherical_bessel_j0, -3, 3),
     (lambda x: special.multigammaln(x, 3), 1.5, 4), (lambda x: special.zeta(2.5, x), 0.5, 3), (lambda x: special.gammainc(1.7, x), 0.5, 3),
 ])  # fmt: skip
 def test_derivatives_are_right_twice(f, low, high):

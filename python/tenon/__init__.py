@@ -64,6 +64,25 @@ if TYPE_CHECKING:
         is_autocast_enabled as is_autocast_enabled,
         set_autocast_enabled as set_autocast_enabled,
     )
+    from .amp import (
+        autocast_decrement_nesting as autocast_decrement_nesting,
+        autocast_increment_nesting as autocast_increment_nesting,
+        get_autocast_cpu_dtype as get_autocast_cpu_dtype,
+        get_autocast_gpu_dtype as get_autocast_gpu_dtype,
+        get_autocast_ipu_dtype as get_autocast_ipu_dtype,
+        get_autocast_xla_dtype as get_autocast_xla_dtype,
+        is_autocast_ipu_enabled as is_autocast_ipu_enabled,
+        is_autocast_xla_enabled as is_autocast_xla_enabled,
+        set_autocast_cache_enabled as set_autocast_cache_enabled,
+        set_autocast_cpu_dtype as set_autocast_cpu_dtype,
+        set_autocast_cpu_enabled as set_autocast_cpu_enabled,
+        set_autocast_dtype as set_autocast_dtype,
+        set_autocast_gpu_dtype as set_autocast_gpu_dtype,
+        set_autocast_ipu_dtype as set_autocast_ipu_dtype,
+        set_autocast_ipu_enabled as set_autocast_ipu_enabled,
+        set_autocast_xla_dtype as set_autocast_xla_dtype,
+        set_autocast_xla_enabled as set_autocast_xla_enabled,
+    )
 
     # Of tenon.graph, and plans of its graphs.
     from ._program.cached_plans import cached_plan as cached_plan
@@ -83,6 +102,23 @@ if TYPE_CHECKING:
         hann_window as hann_window,
         kaiser_window as kaiser_window,
     )
+
+    # Of tenon._functions, and rooms with their names.
+    from ._functions.copies import *  # noqa: F403
+    from ._functions.small import *  # noqa: F403
+    from ._functions.losses import *  # noqa: F403
+    from ._functions.noise import *  # noqa: F403
+    from ._functions.recurrent import *  # noqa: F403
+    from ._functions.lowrank import *  # noqa: F403
+    from ._functions.statistics import *  # noqa: F403
+    from ._functions.batch_statistics import *  # noqa: F403
+    from ._functions.quantize import *  # noqa: F403
+    from ._functions.control import *  # noqa: F403
+    from ._functions.switches import *  # noqa: F403
+    from . import compiler as compiler, distributed as distributed, futures as futures, mtia as mtia, return_types as return_types, storage as storage
+    from .devices import Event as Event, Stream as Stream
+    from .futures import Future as Future
+    from .storage import *  # noqa: F403
 
     # Of tenon._names.legacy.
     FloatTensor: type[_C.Tensor]
@@ -130,6 +166,7 @@ from .functional import (
     unravel_index as unravel_index,
     vander as vander,
 )
+from ._functions import LATER as _LATER_FUNCTIONS
 from ._names.info import finfo as finfo, iinfo as iinfo
 from ._names.numerics import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
@@ -144,9 +181,11 @@ from .random import (
     initial_seed as initial_seed,
     seed as seed,
     set_rng_state as set_rng_state,
+    thread_safe_generator as thread_safe_generator,
 )
 from .serialization import load as load, save as save
-from ._names import borders as _borders  # noqa: F401  adds methods to Tensor
+from ._functions import methods as _methods  # noqa: F401  adds methods to Tensor
+from ._names import borders as _borders  # noqa: F401  so does this
 
 
 def _type(self, dtype=None):
@@ -258,8 +297,9 @@ def is_storage(obj: object) -> _C._bool:
 
 # Rooms that load when first asked for, so that `import tenon` stays quick.
 _LATER = (
-    "accelerator", "amp", "backends", "cpu", "cuda", "devices", "dispatch", "distributions", "fft", "graph", "jit", "library", "linalg", "mps", "onnx", "ops",
-    "plans", "safetensors", "signal", "special", "testing", "types", "utils", "version", "xpu",
+    "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "devices", "dispatch", "distributed", "distributions", "fft", "futures", "graph", "jit",
+    "library", "linalg", "mps", "mtia", "onnx", "ops", "plans", "return_types", "safetensors", "signal", "special", "storage", "testing", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
 # Names that load with the module that has them.
 _LATER_FROM = {
@@ -276,10 +316,23 @@ _LATER_FROM = {
     **dict.fromkeys(
         (
             "GradScaler", "autocast", "clear_autocast_cache", "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
-            "is_autocast_enabled", "set_autocast_enabled",
+            "is_autocast_enabled", "set_autocast_enabled", "autocast_decrement_nesting", "autocast_increment_nesting", "get_autocast_cpu_dtype",
+            "get_autocast_gpu_dtype", "get_autocast_ipu_dtype", "get_autocast_xla_dtype", "is_autocast_ipu_enabled", "is_autocast_xla_enabled",
+            "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_gpu_dtype",
+            "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled",
         ),
         "amp",
     ),
+    **dict.fromkeys(("Event", "Stream"), "devices"),
+    "Future": "futures",
+    **dict.fromkeys(
+        (
+            "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage",
+            "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "ShortStorage", "Storage", "TypedStorage",
+        ),
+        "storage",
+    ),
+    **_LATER_FUNCTIONS,
 }  # fmt: skip
 
 

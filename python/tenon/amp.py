@@ -24,6 +24,9 @@ _INSTEAD = (
     "give enabled=False; model.to(tenon.bfloat16) and inputs of that dtype compute in bfloat16 throughout, and need no scaling of gradients"
 )
 
+_dtypes: dict[str, _C.dtype] = {}  # by device, where they were set
+_kept: dict[str, Any] = {"cache": True, "nesting": 0}
+
 
 def _is_enabled(who: str, device: Any, enabled: bool) -> bool:
     """Whether something is switched on: never. As in PyTorch, a warning says so for a device that is not there; where the device is
@@ -132,8 +135,27 @@ def is_autocast_cpu_enabled() -> bool:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether autocast would keep what it has cast: as in PyTorch, unless something else was said."""
-    return True
+    """What set_autocast_cache_enabled was last given; True at first."""
+    return _kept["cache"]
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Says whether autocast would keep what it has cast."""
+    if not isinstance(enabled, bool):
+        raise TypeError(f"set_autocast_cache_enabled: enabled must be a bool, got {_describe(enabled)}")
+    _kept["cache"] = enabled
+
+
+def autocast_increment_nesting() -> int:
+    """Counts a block of autocast that begins; returns how many there are."""
+    _kept["nesting"] += 1
+    return _kept["nesting"]
+
+
+def autocast_decrement_nesting() -> int:
+    """Counts a block of autocast that ends; returns how many are left."""
+    _kept["nesting"] -= 1
+    return _kept["nesting"]
 
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
@@ -144,10 +166,66 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 
 def get_autocast_dtype(device_type: str) -> _C.dtype:
-    """The dtype that PyTorch's autocast has by default."""
+    """What set_autocast_dtype was last given, or the dtype that PyTorch's autocast has by default."""
     if not isinstance(device_type, str):
         raise TypeError(f"get_autocast_dtype: device_type must be a str, got {_describe(device_type)}")
-    return _C.float16 if device_type in ("cuda", "xpu", "mps") else _C.bfloat16
+    return _dtypes.get(device_type, _C.float16 if device_type in ("cuda", "xpu", "mps", "ipu") else _C.bfloat16)
+
+
+def set_autocast_dtype(device_type: str, dtype: _C.dtype) -> None:
+    """Says which dtype autocast would have on a device."""
+    if not isinstance(device_type, str):
+        raise TypeError(f"set_autocast_dtype: device_type must be a str, got {_describe(device_type)}")
+    if not isinstance(dtype, _C.dtype):
+        raise TypeError(f"set_autocast_dtype: dtype must be a dtype, got {_describe(dtype)}")
+    _dtypes[device_type] = dtype
+
+
+def _of_device(device: str) -> tuple[Any, Any]:
+    """get_autocast_NAME_dtype and set_autocast_NAME_dtype, former names for one device."""
+    name = "gpu" if device == "cuda" else device
+
+    def get():
+        return get_autocast_dtype(device)
+
+    def set(dtype):
+        set_autocast_dtype(device, dtype)
+
+    get.__name__ = get.__qualname__ = f"get_autocast_{name}_dtype"
+    set.__name__ = set.__qualname__ = f"set_autocast_{name}_dtype"
+    get.__doc__, set.__doc__ = f'get_autocast_dtype("{device}")', f'set_autocast_dtype("{device}", dtype)'
+    return get, set
+
+
+get_autocast_cpu_dtype, set_autocast_cpu_dtype = _of_device("cpu")
+get_autocast_gpu_dtype, set_autocast_gpu_dtype = _of_device("cuda")
+get_autocast_ipu_dtype, set_autocast_ipu_dtype = _of_device("ipu")
+get_autocast_xla_dtype, set_autocast_xla_dtype = _of_device("xla")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Switches autocast on the CPU off; NotImplementedError for on."""
+    _is_enabled("set_autocast_cpu_enabled", "cpu", enabled)
+
+
+def set_autocast_ipu_enabled(enabled: bool) -> None:
+    """Switches autocast on a device that is not there off; for on, a warning says that it stays so."""
+    _is_enabled("set_autocast_ipu_enabled", "ipu", enabled)
+
+
+def set_autocast_xla_enabled(enabled: bool) -> None:
+    """Switches autocast on a device that is not there off; for on, a warning says that it stays so."""
+    _is_enabled("set_autocast_xla_enabled", "xla", enabled)
+
+
+def is_autocast_ipu_enabled() -> bool:
+    """Whether autocast is enabled there: no."""
+    return False
+
+
+def is_autocast_xla_enabled() -> bool:
+    """Whether autocast is enabled there: no."""
+    return False
 
 
 def clear_autocast_cache() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ._C import Tensor
 
-__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "thread_safe_generator"]
 
 
 def seed() -> int:
@@ -32,6 +32,12 @@ def initial_seed() -> int:
 def get_rng_state() -> Tensor:
     """The default generator's position in its stream: seed and offset, as a tensor of 16 bytes."""
     return default_generator.get_state()
+
+
+def thread_safe_generator() -> _C.Generator | None:
+    """The generator of this worker of a DataLoader where workers are threads, else None: they are processes here, whose default
+    generators are their own."""
+    return None
 
 
 def set_rng_state(new_state: Any) -> None:

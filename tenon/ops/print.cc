@@ -41,10 +41,10 @@ struct NumberFormat {
   std::string padded(const Scalar& v) const { return fmt::format("{:>{}}", text(v), width); }
 };
 
-NumberFormat choose_format(const std::vector<Scalar>& shown, DType dtype, int precision) {
+NumberFormat choose_format(const std::vector<Scalar>& shown, DType dtype, const PrintOptions& options) {
   using Style = NumberFormat::Style;
   NumberFormat f;
-  f.precision = precision;
+  f.precision = options.precision;
   if (dtype == DType::Bool) {
     f.style = Style::Bool;
   } else if (is_integral(dtype, false)) {
@@ -67,6 +67,8 @@ NumberFormat choose_format(const std::vector<Scalar>& shown, DType dtype, int pr
     } else {
       f.style = high / low > 1000. || high > 1e8 || low < 1e-4 ? Style::Scientific : Style::Fixed;
     }
+    if (options.scientific)
+      f.style = *options.scientific ? Style::Scientific : whole ? Style::Whole : Style::Fixed;
   }
   // Floats are aligned by the numbers among them: zeros, infinities and NaNs may stick out.
   const bool real = is_floating_point(dtype);
@@ -86,7 +88,7 @@ class Printer {
     std::vector<Scalar> shown;
     collect(0, 0, shown);
     if (!t.is_complex()) {
-      format_ = choose_format(shown, t.dtype(), options.precision);
+      format_ = choose_format(shown, t.dtype(), options);
       return;
     }
     // Real and imaginary parts have formats of their own.
@@ -95,8 +97,8 @@ class Printer {
       imaginary.emplace_back(s.to_complex().imag());
       s = Scalar(s.to_complex().real());
     }
-    format_ = choose_format(shown, real_dtype(t.dtype()), options.precision);
-    imaginary_ = choose_format(imaginary, real_dtype(t.dtype()), options.precision);
+    format_ = choose_format(shown, real_dtype(t.dtype()), options);
+    imaginary_ = choose_format(imaginary, real_dtype(t.dtype()), options);
   }
 
   std::string text(int indent) {

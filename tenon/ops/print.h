@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <iosfwd>
+#include <optional>
 #include <string>
 
 #include "tenon/core/stream.h"
@@ -18,6 +19,7 @@ struct PrintOptions {
   int64_t threshold = 1000;  ///< More elements than this are summarised ...
   int64_t edge_items = 3;    ///< ... by so many at each end of a dimension.
   int line_width = 80;
+  std::optional<bool> scientific;  ///< 1.0000e+00; unless given, where the numbers need it.
 };
 
 /// "tensor([[1., 2.],\n        [3., 4.]])", followed by those of dtype, device, requires_grad and grad_fn

@@ -60,6 +60,12 @@ int set_requires_grad(PyObject* o, PyObject* value, void*) {
 PyObject* get_is_leaf(PyObject* o, void*) {
   return guarded([&] { return PyBool_FromLong(tensor_of(o).is_leaf()); });
 }
+PyObject* get_retains_grad(PyObject* o, void*) {
+  return guarded([&] {
+    const autograd::AutogradMeta* const meta = autograd::meta_of(*tensor_of(o).impl());
+    return PyBool_FromLong(meta && meta->retains_grad);
+  });
+}
 PyObject* get_output_nr(PyObject* o, void*) {
   return guarded([&] { return PyLong_FromUnsignedLong(tensor_of(o).output_nr()); });
 }
@@ -250,6 +256,8 @@ PyGetSetDef g_attributes[] = {
     {"requires_grad", &get_requires_grad, &set_requires_grad, "Whether operators on it record history.",
      nullptr},
     {"is_leaf", &get_is_leaf, nullptr, "Whether it has no history of its own.", nullptr},
+    {"retains_grad", &get_retains_grad, nullptr,
+     "Whether it has history, and retain_grad() was called so that backward sets its grad.", nullptr},
     {"output_nr", &get_output_nr, nullptr, "Which result of its node it is.", nullptr},
     {"data", &get_data, &set_data, "The same elements outside autograd.", nullptr},
     {"_base", &get_base, nullptr, "The tensor that a view looks at, or None.", nullptr},

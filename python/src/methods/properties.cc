@@ -120,9 +120,30 @@ PyObject* is_contiguous(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObje
   });
 }
 
+/// What set_printoptions() was given. Guarded by the interpreter lock.
+PrintOptions& print_options() {
+  static PrintOptions options;
+  return options;
+}
+
+/// (precision, threshold, edge items, line width, scientific or None), which set_printoptions() has checked.
+PyObject* set_print_options(PyObject*, PyObject* args) {
+  PrintOptions options;
+  long long threshold = 0, edge_items = 0;
+  PyObject* scientific = nullptr;
+  if (!PyArg_ParseTuple(args, "iLLiO", &options.precision, &threshold, &edge_items, &options.line_width,
+                        &scientific))
+    return nullptr;
+  options.threshold = threshold;
+  options.edge_items = edge_items;
+  if (scientific != Py_None) options.scientific = scientific == Py_True;
+  print_options() = options;
+  return Py_NewRef(Py_None);
+}
+
 PyObject* repr(PyObject* o) {
   return guarded([&] {
-    std::string text = to_string(tensor_of(o));
+    std::string text = to_string(tensor_of(o), print_options());
     if (Py_IS_TYPE(o, &tensor_type)) return to_python(text);
     // A subclass says what it is, as PyTorch's Parameter does.
     const char* name = Py_TYPE(o)->tp_name;
@@ -253,6 +274,7 @@ PyMethodDef g_methods[] = {
     fast_method("is_contiguous", &is_contiguous,
                 "is_contiguous($self, *, memory_format=None)\n--\n\n"
                 "Whether the elements are in order, without gaps."),
+    {"_set_print_options", &set_print_options, METH_VARARGS | METH_STATIC, nullptr},
     {"strides", &call_plain<kStrides>, METH_NOARGS,
      "strides($self)\n--\n\n"
      "The strides in elements."},

@@ -30,8 +30,8 @@ def pytorch_names():
 #: classes.
 _MODULES = {
     "torch": frozenset(
-        "ao classes compiler contrib distributed export func functorch futures fx hub masked monitor mtia "
-        "multiprocessing nested overrides package profiler quantization return_types sparse".split()
+        "ao classes contrib export func functorch fx hub masked monitor multiprocessing nested overrides package profiler "
+        "quantization quasirandom sparse".split()
     ),
     "torch.autograd": frozenset("forward_ad functional profiler".split()),
     "torch.nn.attention": frozenset("bias experimental flex_attention varlen".split()),
@@ -87,13 +87,17 @@ def attribute_error(module, name):
 
 
 def module_getattr(module, later=()):
-    """A __getattr__ for a module that has every name that it will have, but for its modules `later`, which load when asked for.
+    """A __getattr__ for a module that has every name that it will have, but for its modules `later`, which load when asked for; or
+    for names, by the modules next to it that have them.
 
     `from module import name` says what attribute_error() does, too: with a __path__, Python asks AbsentModules for the name.
     """
     sys.modules[module].__dict__.setdefault("__path__", [])
 
     def __getattr__(name):
+        if name in later and isinstance(later, dict):
+            found = getattr(importlib.import_module(f"{module.rpartition('.')[0]}.{later[name]}"), name)
+            return sys.modules[module].__dict__.setdefault(name, found)
         if name in later:
             return importlib.import_module(f"{module}.{name}")  # which makes it an attribute
         raise attribute_error(module, name)

@@ -91,6 +91,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -103,7 +104,9 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
     "Buffer",
+    "CTCLoss",
     "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
@@ -120,6 +123,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -129,6 +133,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GRU",
     "GRUCell",
     "GaussianNLLLoss",
@@ -148,16 +154,24 @@ __all__ = [
     "LSTMCell",
     "LayerNorm",
     "Linear",
-    "MarginRankingLoss",
+    "LocalResponseNorm",
     "MSELoss",
+    "MarginRankingLoss",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
+    "NLLLoss2d",
     "PairwiseDistance",
     "Parameter",
     "ParameterDict",
@@ -185,6 +199,7 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
     "Upsample",
@@ -203,6 +218,16 @@ __all__ += activation.__all__
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # as type checkers read it
     from . import modules, parallel
+    from .adaptive import AdaptiveLogSoftmaxWithLoss
+    from .bilinear import Bilinear
+    from .class_losses import (
+        CTCLoss,
+        MultiLabelMarginLoss,
+        MultiLabelSoftMarginLoss,
+        MultiMarginLoss,
+        NLLLoss2d,
+        TripletMarginWithDistanceLoss,
+    )
     from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
     from .transformer import (
         Transformer,
@@ -211,10 +236,33 @@ if TYPE_CHECKING:  # as type checkers read it
         TransformerEncoder,
         TransformerEncoderLayer,
     )
+    from .unpooling import (
+        CrossMapLRN2d,
+        FractionalMaxPool2d,
+        FractionalMaxPool3d,
+        LocalResponseNorm,
+        MaxUnpool1d,
+        MaxUnpool2d,
+        MaxUnpool3d,
+    )
 
 # Modules that load when one of their names is first asked for, so that `import tenon` stays quick.
 _LATER = {
     **dict.fromkeys(("GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase", "rnn"), "rnn"),
+    **dict.fromkeys(
+        (
+            "CTCLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss2d", "TripletMarginWithDistanceLoss",
+        ),
+        "class_losses",
+    ),
+    **dict.fromkeys(
+        (
+            "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "LocalResponseNorm", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
+        ),
+        "unpooling",
+    ),
+    "AdaptiveLogSoftmaxWithLoss": "adaptive",
+    "Bilinear": "bilinear",
     "Transformer": "transformer",
     "TransformerDecoder": "transformer",
     "TransformerDecoderLayer": "transformer",
@@ -223,7 +271,7 @@ _LATER = {
     "modules": "modules",
     "parallel": "parallel",
     "transformer": "transformer",
-}
+}  # fmt: skip
 
 
 if not TYPE_CHECKING:

@@ -24,6 +24,29 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._C import Tensor
+    from .ctc import ctc_loss as ctc_loss
+    from .margin_losses import (
+        bilinear as bilinear,
+        multi_margin_loss as multi_margin_loss,
+        multilabel_margin_loss as multilabel_margin_loss,
+        multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+        pdist as pdist,
+        triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
+    )
+    from .sampling import (
+        affine_grid as affine_grid,
+        conv_tbc as conv_tbc,
+        fractional_max_pool2d as fractional_max_pool2d,
+        fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices,
+        fractional_max_pool3d as fractional_max_pool3d,
+        fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices,
+        grid_sample as grid_sample,
+        local_response_norm as local_response_norm,
+        max_unpool1d as max_unpool1d,
+        max_unpool2d as max_unpool2d,
+        max_unpool3d as max_unpool3d,
+        native_channel_shuffle as native_channel_shuffle,
+    )
 
 __all__ = [
     "alpha_dropout",
@@ -254,5 +277,30 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return _one_hot(tensor, num_classes)
 
 
+# Functions that load when first asked for, so that `import tenon` stays quick.
+_LATER = {
+    **dict.fromkeys(
+        (
+            "affine_grid", "conv_tbc", "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+            "fractional_max_pool3d_with_indices", "grid_sample", "local_response_norm", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+            "native_channel_shuffle",
+        ),
+        "sampling",
+    ),
+    **dict.fromkeys(
+        (
+            "bilinear", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "pdist",
+            "triplet_margin_with_distance_loss",
+        ),
+        "margin_losses",
+    ),
+    "ctc_loss": "ctc",
+}  # fmt: skip
+__all__ += _LATER
+
 if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+    __getattr__ = module_getattr(__name__, later=_LATER)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -60,6 +60,28 @@ def _run_direction(mode: str, input: Tensor, h: Tensor, c: Tensor | None, weight
     return _C._recurrence(products, h, c, w_hh, bias, projection, batch_sizes, _CELLS[mode], reverse, keep)[:3]
 
 
+def _run_layers(
+    mode: str, input: Tensor, hx: Any, weights: list[Any], batch_sizes: Tensor | None, layers: int, directions: int, dropout: float
+) -> tuple[Tensor, list[Tensor]]:
+    """All layers over [steps, batch, *], or packed data: the output, and the last states. `hx` has a state for each layer and
+    direction, or LSTM's two, and so has `weights`."""
+    hs, cs = hx if mode == "LSTM" else (hx[0], None)
+    last_h: list[Tensor] = []
+    last_c: list[Tensor] = []
+    for number in range(layers):
+        outputs = []
+        for reverse in (False, True)[:directions]:
+            at = len(last_h)
+            output, h, c = _run_direction(mode, input, hs[at], None if cs is None else cs[at], weights[at], batch_sizes, reverse)
+            outputs.append(output)
+            last_h.append(h)
+            last_c.append(c)
+        input = outputs[0] if len(outputs) == 1 else _C.cat(outputs, -1)
+        if dropout and number + 1 < layers:
+            input = _C.dropout(input, dropout, True)
+    return input, [s[0].unsqueeze(0) if len(s) == 1 else _C.stack(s) for s in ((last_h, last_c) if mode == "LSTM" else (last_h,))]
+
+
 class RNNBase(Module):
     """Base of RNN, LSTM and GRU: the weights of all layers, and what is done about shapes before and after the layers."""
 
@@ -227,24 +249,9 @@ class RNNBase(Module):
         return (*found[:2], *biases, found[-1] if self.proj_size else None)
 
     def _run_layers(self, input: Tensor, hx: Any, batch_sizes: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        """All layers over [steps, batch, *], or packed data: the output, and the last states."""
-        lstm = self.mode == "LSTM"
-        hs, cs = hx if lstm else (hx, None)
-        last_h: list[Tensor] = []
-        last_c: list[Tensor] = []
-        for number in range(self.num_layers):
-            outputs = []
-            for reverse in (False, True) if self.bidirectional else (False,):
-                at = len(last_h)
-                c = None if cs is None else cs[at]
-                output, h, c = _run_direction(self.mode, input, hs[at], c, self._weights(at), batch_sizes, reverse)
-                outputs.append(output)
-                last_h.append(h)
-                last_c.append(c)
-            input = outputs[0] if len(outputs) == 1 else _C.cat(outputs, -1)
-            if self.dropout and self.training and number + 1 < self.num_layers:
-                input = _C.dropout(input, self.dropout, True)
-        return input, [s[0].unsqueeze(0) if len(s) == 1 else _C.stack(s) for s in ((last_h, last_c) if lstm else (last_h,))]
+        weights = [self._weights(at) for at in range(len(self._weight_names))]
+        states, dropout = hx if self.mode == "LSTM" else (hx,), self.dropout if self.training else 0
+        return _run_layers(self.mode, input, states, weights, batch_sizes, self.num_layers, 2 if self.bidirectional else 1, dropout)
 
     def _zero_state(self, input: Tensor, shape: tuple[int, int, int]) -> Any:
         return _C.zeros(shape, dtype=input.dtype, device=input.device)

@@ -18,7 +18,10 @@ RIGHT = {
     "nhead": 2, "padding": 1, "value": 0.5, "threshold": 0.5, "output_size": 2, "upscale_factor": 2, "downscale_factor": 2, "groups": 1,
     "norm_type": 2.0, "dim": 1, "unflattened_size": (2, 2), "num_layers": 1, "encoder_layer": nn.TransformerEncoderLayer(4, 2, 8),
     "decoder_layer": nn.TransformerDecoderLayer(4, 2, 8), "input_size": 3, "hidden_size": 4, "mode": "LSTM", "num_chunks": 4, "bias": True,
+    "in1_features": 2, "in2_features": 2, "size": 3, "n_classes": 5, "cutoffs": [2],
 }  # fmt: skip
+#: Of two arguments, these classes want one.
+ONE_OF_TWO = {"FractionalMaxPool2d": {"output_size": 2}, "FractionalMaxPool3d": {"output_size": 2}}
 
 
 def integer_arguments():
@@ -36,6 +39,7 @@ def integer_arguments():
 def test_integers_of_modules_are_named(kind, argument, wrong):
     parameters = inspect.signature(kind).parameters.values()
     given = {p.name: RIGHT[p.name] for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD}
+    given |= ONE_OF_TWO.get(kind.__name__, {})
     kind(**given)
     if wrong == "two" and "str" in str(inspect.signature(kind).parameters[argument].annotation):
         return  # a word is right there, if not this one

@@ -112,7 +112,7 @@ def test_where_lists_what_matches_a_pattern():
         ("torch.sofmax", "'tenon' has no 'sofmax'; did you mean 'softmax' or"),
         ("nn.Linea", "'tenon.nn' has no 'Linea'; did you mean 'Linear'"),
         ("Tensor.foo_bar", "'tenon.Tensor' has no 'foo_bar'"),
-        ("torch.lobpcg", "torch.lobpcg of PyTorch is not in Tenon yet"),
+        ("torch.vmap", "torch.vmap of PyTorch is not in Tenon yet"),
         ("nn.Zz*", "nothing matches 'nn.Zz*'"),
         ("users::g", "operator 'users::g' does not exist"),
     ],

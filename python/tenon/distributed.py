@@ -1,0 +1,21 @@
+"""Several processes, which Tenon does not have: what programs ask before they use them answers so."""
+
+from __future__ import annotations
+
+from ._names.absent import module_getattr
+
+TYPE_CHECKING = False
+
+
+def is_available() -> bool:
+    """Whether processes can work together: no."""
+    return False
+
+
+def is_initialized() -> bool:
+    """Whether processes work together: no."""
+    return False
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

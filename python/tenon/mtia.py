@@ -1,0 +1,36 @@
+"""Accelerators of Meta, which Tenon does not have: what programs ask before they use one answers so, and the rest raises RuntimeError."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._names.absent import module_getattr
+from .no_device import device_count as device_count, empty_cache as empty_cache, is_available as is_available
+from .no_device import is_initialized as is_initialized, manual_seed as manual_seed, manual_seed_all as manual_seed_all
+from .no_device import refuse as _refuse
+
+TYPE_CHECKING = False
+
+
+def synchronize(device: Any = None) -> None:
+    """Waits for such a device; raises RuntimeError, as there is none."""
+    _refuse("mtia", "synchronize")
+
+
+def current_device() -> int:
+    """The number of the current device; raises RuntimeError, as there is none."""
+    _refuse("mtia", "current_device")
+
+
+def set_device(device: Any) -> None:
+    """Makes a device the current one; raises RuntimeError, as there is none."""
+    _refuse("mtia", "set_device")
+
+
+def get_device_name(device: Any = None) -> str:
+    """A device's name; raises RuntimeError, as there is none."""
+    _refuse("mtia", "get_device_name")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

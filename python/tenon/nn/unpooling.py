@@ -1,0 +1,138 @@
+"""Layers that undo max pooling, that pool windows at random distances, and that divide by neighbouring channels."""
+
+from __future__ import annotations
+
+from ..arguments import check_module as _check_module
+from . import sampling as F
+from .module import Module, TensorModule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from .._C import Tensor
+    from ..types import Ints
+
+
+class _MaxUnpool(Module):
+    _function: Any = None
+    _axes = 1
+
+    def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0) -> None:
+        super().__init__()
+        self.kernel_size = self._each(kernel_size)
+        self.stride = self._each(kernel_size if stride is None else stride)
+        self.padding = self._each(padding)
+
+    def _each(self, value: Any) -> tuple[int, ...]:
+        return tuple(value) if isinstance(value, (list, tuple)) else (value,) * self._axes
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        return self._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """The maxima that MaxPool1d gave, at their places, and zeros elsewhere."""
+
+    _function = staticmethod(F.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """The maxima that MaxPool2d gave, at their places, and zeros elsewhere."""
+
+    _function = staticmethod(F.max_unpool2d)
+    _axes = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """The maxima that MaxPool3d gave, at their places, and zeros elsewhere."""
+
+    _function = staticmethod(F.max_unpool3d)
+    _axes = 3
+
+
+class _FractionalMaxPool(Module):
+    _function: Any = None
+    _axes = 2
+
+    def __init__(
+        self,
+        kernel_size: Ints,
+        output_size: Ints | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        name, axes = type(self).__name__, self._axes
+        self.kernel_size = self._each(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(f"{name}: exactly one of output_size and output_ratio must be given")
+        self.output_size = None if output_size is None else self._each(output_size)
+        self.output_ratio = None if output_ratio is None else self._each(output_ratio)
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1, got {output_ratio}")
+        if any(len(n) != axes for n in (self.kernel_size, self.output_size, self.output_ratio) if n is not None):
+            raise ValueError(f"{name}: kernel_size, output_size and output_ratio must be one number or {axes}")
+
+    def _each(self, value: Any) -> tuple[Any, ...]:
+        return tuple(value) if isinstance(value, (list, tuple)) else (value,) * self._axes
+
+    def forward(self, input: Tensor) -> Any:
+        return self._function(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """The maxima of windows [.., C, H, W] whose distances are drawn. Graham (2014), arXiv:1412.6071."""
+
+    _function = staticmethod(F.fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """The maxima of windows [.., C, D, H, W] whose distances are drawn."""
+
+    _function = staticmethod(F.fractional_max_pool3d)
+    _axes = 3
+
+
+class LocalResponseNorm(TensorModule):
+    """input / (k + alpha * m) ** beta, where m is the mean of squares over `size` neighbouring channels."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(TensorModule):
+    """LocalResponseNorm of images [N, C, H, W], with the neighbours of Torch 7: (size - 1) / 2 channels on each side."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: expected input [N, C, H, W], got {list(input.shape)}")
+        if self.size % 2 == 0:
+            raise ValueError(f"CrossMapLRN2d: size must be odd, got {self.size}; LocalResponseNorm takes even ones")
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+_check_module(globals())

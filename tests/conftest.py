@@ -21,6 +21,8 @@ import pytest
 
 # No test reads or writes the plans of whoever runs it. Those of the cache start processes with a folder.
 os.environ["TENON_CACHE"] = "0"
+# The same spectra on every machine. Those of LAPACK start processes with a file.
+os.environ["TENON_LAPACK"] = "off"
 
 HERE = Path(__file__).parent
 SLOW = HERE / "slow.txt"

@@ -69,7 +69,7 @@ SUB_ROOMS = {
         "statistics",
         "fallback",
     ],
-    "backends/cpu": ["copy", "pointwise", "jit", "reduce", "gemm", "linalg", "rows", "conv", "window", "sort", "fft", "attention", "region", "onednn", "ops"],
+    "backends/cpu": ["copy", "pointwise", "jit", "reduce", "gemm", "linalg", "rows", "conv", "window", "sort", "fft", "attention", "region", "onednn", "lapack", "ops"],
     "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "methods", "replay", "modules"],
 }
 # The gradient of as_strided adds up by index, as index_add does.

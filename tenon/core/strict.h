@@ -1,6 +1,6 @@
 // Strict mode: no vendor's library computes, so that a program has the same bits on every CPU and with any
 // number of threads. A step that would call a library asks when it runs: today oneDNN's, in programs that are
-// compiled as relaxed. Must not include operators.
+// compiled as relaxed, and LAPACK's, for spectra. Must not include operators.
 #pragma once
 
 namespace tenon {

@@ -1,13 +1,15 @@
-// Eigenvalues, singular values and their vectors: small matrices in lanes, others by Eigen in float64. Who
-// computed them does not show: values are sorted and vectors have the phases of linalg_vectors.h.
+// Eigenvalues, singular values and their vectors: small matrices in lanes, others by LAPACK or by Eigen in
+// float64. Who computed them does not show: values are sorted and vectors have the phases of
+// linalg/vectors.h.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/lapack/spectra.h"
 #include "backends/cpu/linalg/eigen_solvers.h"
+#include "backends/cpu/linalg/vectors.h"
 #include "backends/cpu/ops/linalg_matrices.h"
-#include "backends/cpu/ops/linalg_vectors.h"
 #include "backends/cpu/report.h"
 #include "tenon/generated/linalg/kernels.h"
 
@@ -48,14 +50,15 @@ void read_lane(const T* lanes, int64_t width, int64_t lane, int64_t size, S* to)
   }
 }
 
-template <class S>
-std::vector<Wide<S>> read_wide(const Matrices<typename RealOf<S>::type>& a, int64_t i) {
-  std::vector<Wide<S>> to(static_cast<size_t>(a.rows * a.columns));
+/// Matrix `i` in row-major order, as numbers W.
+template <class S, class W = Wide<S>>
+std::vector<W> read_wide(const Matrices<typename RealOf<S>::type>& a, int64_t i) {
+  std::vector<W> to(static_cast<size_t>(a.rows * a.columns));
   const auto* const from = a.at(i);
   for (int64_t r = 0; r < a.rows; ++r) {
     for (int64_t c = 0; c < a.columns; ++c) {
       const auto* const x = from + r * a.row + c * a.column;
-      Wide<S>& y = to[static_cast<size_t>(r * a.columns + c)];
+      W& y = to[static_cast<size_t>(r * a.columns + c)];
       if constexpr (kIsComplex<S>)
         y = {x[0], a.conj ? -x[1] : x[1]};
       else
@@ -145,6 +148,30 @@ void eigh_by_eigen(const Matrices<typename RealOf<S>::type>& a, Tensor& values, 
   });
 }
 
+/// Calls f(i) for each matrix; LAPACK has the threads that are left.
+template <class F>
+void for_each_of_lapack(int64_t count, F&& f) {
+  for_each_matrix(count, [&](int64_t i) {
+    const lapack::Threads threads(count == 1 ? num_threads() : 1);
+    f(i);
+  });
+}
+
+template <class S>
+void eigh_by_lapack(const Matrices<typename RealOf<S>::type>& a, Tensor& values, Tensor* vectors) {
+  using T = typename RealOf<S>::type;
+  const int64_t n = a.rows;
+  for_each_of_lapack(a.count(), [&](int64_t i) {
+    std::vector<S> matrix = read_wide<S, S>(a.transposed(true), i);
+    std::vector<T> own(static_cast<size_t>(n));
+    if (!lapack::solve_hermitian(n, matrix.data(), own.data(), vectors != nullptr))
+      no_convergence(a.count() > 1 ? i : -1);
+    write_spectrum(own.data(), vectors ? matrix.data() : nullptr, n,
+                   static_cast<T*>(values.data_ptr()) + i * n,
+                   vectors ? static_cast<S*>(vectors->data_ptr()) + i * n * n : nullptr);
+  });
+}
+
 }  // namespace
 
 void _linalg_eigh(const Tensor& A, std::string_view UPLO, bool compute_v, Tensor& eigenvalues,
@@ -158,6 +185,9 @@ void _linalg_eigh(const Tensor& A, std::string_view UPLO, bool compute_v, Tensor
     if (a.rows <= kSmallSpectrum) {
       report_kernel("linalg_eigh", kLanes);
       eigh_lanes<S>(a, eigenvalues, vectors);
+    } else if (lapack::is_used()) {
+      tenon::report_kernel("linalg_eigh", "lapack");
+      eigh_by_lapack<S>(a, eigenvalues, vectors);
     } else {
       tenon::report_kernel("linalg_eigh", "eigen");
       eigh_by_eigen<S>(a, eigenvalues, vectors);
@@ -279,6 +309,27 @@ void svd_by_eigen(const Matrices<typename RealOf<S>::type>& a, bool wide, bool v
   });
 }
 
+template <class S>
+void svd_by_lapack(const Matrices<typename RealOf<S>::type>& a, bool wide, bool vectors,
+                   const SvdResults<S>& to) {
+  using T = typename RealOf<S>::type;
+  const int64_t n = a.rows, m = a.columns;
+  for_each_of_lapack(a.count(), [&](int64_t i) {
+    std::vector<S> columns = read_wide<S, S>(a, i);
+    std::vector<T> own(static_cast<size_t>(n));
+    std::vector<S> longer(static_cast<size_t>(vectors ? n * m : 0)),
+        shorter(static_cast<size_t>(vectors ? n * n : 0));
+    if (!lapack::solve_svd(m, n, columns.data(), own.data(), vectors ? longer.data() : nullptr,
+                           vectors ? shorter.data() : nullptr))
+      no_convergence(a.count() > 1 ? i : -1);
+    SvdResults<S> one = to;
+    one.values += i * n;
+    if (vectors) one.u += i * to.m * to.u_columns, one.vh += i * to.n * to.vh_rows;
+    // All its vectors are orthogonal, those of values that are rounding alone too.
+    write_svd(own.data(), longer.data(), shorter.data(), n, m, wide, one, 0, false);
+  });
+}
+
 }  // namespace
 
 void _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv, std::optional<std::string_view>,
@@ -304,6 +355,9 @@ void _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv, std::opti
     if (a.rows == 0 || (a.rows <= kSmallSpectrum && a.columns <= kSmallLength)) {
       report_kernel("linalg_svd", kLanes);
       svd_lanes<S>(a, wide, compute_uv, to);
+    } else if (lapack::is_used()) {
+      tenon::report_kernel("linalg_svd", "lapack");
+      svd_by_lapack<S>(a, wide, compute_uv, to);
     } else {
       tenon::report_kernel("linalg_svd", "eigen");
       svd_by_eigen<S>(a, wide, compute_uv, to);

@@ -3,7 +3,7 @@
 import os
 
 #: Names in the paths of vendors' libraries.
-_VENDORS = ("mkl", "dnnl", "gomp", "iomp", "omp", "cudart", "cublas", "cudnn", "LLVM", "OpenCL")
+_VENDORS = ("mkl", "dnnl", "gomp", "iomp", "omp", "cudart", "cublas", "cudnn", "LLVM", "OpenCL", "openblas", "scipy_openblas", "lapack")
 
 
 def vendor_libraries():

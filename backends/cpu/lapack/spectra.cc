@@ -1,0 +1,142 @@
+#include "backends/cpu/lapack/spectra.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/lapack/library.h"
+#include "tenon/core/strict.h"
+
+namespace tenon::cpu::lapack {
+namespace {
+
+/// The letter that names of functions begin with.
+template <class S>
+constexpr char kLetter = std::is_same_v<S, float>                 ? 's'
+                         : std::is_same_v<S, double>              ? 'd'
+                         : std::is_same_v<S, std::complex<float>> ? 'c'
+                                                                  : 'z';
+/// What Fortran wants to know of a letter.
+constexpr size_t kOneLetter = 1;
+
+/// A function of the library with these arguments; each is by reference, but for the lengths of letters.
+template <class... A>
+using Function = void (*)(A...);
+
+template <class F, class S>
+F function_of(const char* name) {
+  return reinterpret_cast<F>(library().function((kLetter<S> + std::string(name)).c_str()));
+}
+
+template <class I, class S>
+bool hermitian(int64_t size, S* a, typename RealOf<S>::type* values, bool vectors) {
+  using T = typename RealOf<S>::type;
+  const I n = static_cast<I>(size);
+  // Its columns are the rows of `a`, so that the triangle is the upper one, and the matrix the conjugate.
+  const char job = vectors ? 'V' : 'N', triangle = 'U';
+  I info = 0;
+  const auto call = [&](S* work, I works, T* reals, I num_reals, I* integers, I num_integers) {
+    if constexpr (kIsComplex<S>) {
+      static const auto run = function_of<Function<const char*, const char*, const I*, S*, const I*, T*, S*,
+                                                   const I*, T*, const I*, I*, const I*, I*, size_t, size_t>,
+                                          S>("heevd");
+      run(&job, &triangle, &n, a, &n, values, work, &works, reals, &num_reals, integers, &num_integers, &info,
+          kOneLetter, kOneLetter);
+    } else {
+      static const auto run = function_of<Function<const char*, const char*, const I*, S*, const I*, T*, S*,
+                                                   const I*, I*, const I*, I*, size_t, size_t>,
+                                          S>("syevd");
+      run(&job, &triangle, &n, a, &n, values, work, &works, integers, &num_integers, &info, kOneLetter,
+          kOneLetter);
+    }
+  };
+  S works{};
+  T reals{};
+  I integers = 0;
+  call(&works, -1, &reals, -1, &integers, -1);
+  std::vector<S> work(static_cast<size_t>(std::real(works)) + 1);
+  std::vector<T> real_work(static_cast<size_t>(reals) + 1);
+  std::vector<I> integer_work(static_cast<size_t>(integers) + 1);
+  call(work.data(), static_cast<I>(work.size()), real_work.data(), static_cast<I>(real_work.size()),
+       integer_work.data(), static_cast<I>(integer_work.size()));
+  if (vectors && kIsComplex<S>) std::transform(a, a + size * size, a, [](S x) { return conjugate(x); });
+  return info == 0;
+}
+
+template <class I, class S>
+bool svd(int64_t rows, int64_t columns, S* a, typename RealOf<S>::type* values, S* u, S* v) {
+  using T = typename RealOf<S>::type;
+  const I m = static_cast<I>(rows), n = static_cast<I>(columns), one = 1;
+  const char job = u ? 'S' : 'N';
+  const auto most = static_cast<size_t>(columns);
+  std::vector<I> integers(8 * most);
+  // What the reference asks for, with and without vectors.
+  std::vector<T> reals(
+      kIsComplex<S>
+          ? (u ? most * std::max(5 * most + 7, 2 * static_cast<size_t>(rows) + 2 * most + 1) : 7 * most) + 1
+          : 0);
+  std::vector<S> adjoint(u ? most * most : 1);
+  I info = 0;
+  const auto call = [&](S* work, I works) {
+    const I *const ldu = u ? &m : &one, *const ldv = u ? &n : &one;
+    S* const left = u ? u : adjoint.data();
+    if constexpr (kIsComplex<S>) {
+      static const auto run = function_of<Function<const char*, const I*, const I*, S*, const I*, T*, S*,
+                                                   const I*, S*, const I*, S*, const I*, T*, I*, I*, size_t>,
+                                          S>("gesdd");
+      run(&job, &m, &n, a, &m, values, left, ldu, adjoint.data(), ldv, work, &works, reals.data(),
+          integers.data(), &info, kOneLetter);
+    } else {
+      static const auto run = function_of<Function<const char*, const I*, const I*, S*, const I*, T*, S*,
+                                                   const I*, S*, const I*, S*, const I*, I*, I*, size_t>,
+                                          S>("gesdd");
+      run(&job, &m, &n, a, &m, values, left, ldu, adjoint.data(), ldv, work, &works, integers.data(), &info,
+          kOneLetter);
+    }
+  };
+  S works{};
+  call(&works, -1);
+  // In float32 the number may be rounded down.
+  std::vector<S> work(static_cast<size_t>(std::real(works) * T(1.01)) + 1);
+  call(work.data(), static_cast<I>(work.size()));
+  if (u)
+    for (int64_t i = 0; i < columns; ++i)
+      for (int64_t k = 0; k < columns; ++k)
+        v[i * columns + k] = conjugate(adjoint[static_cast<size_t>(k * columns + i)]);
+  return info == 0;
+}
+
+}  // namespace
+
+bool is_used() { return !is_strict() && library().handle != nullptr; }
+
+Threads::Threads(int count) {
+  if (library().set_threads) before_ = library().set_threads(count);
+}
+Threads::~Threads() {
+  if (library().set_threads) library().set_threads(before_);
+}
+
+template <class S>
+bool solve_hermitian(int64_t n, S* a, typename RealOf<S>::type* values, bool vectors) {
+  return library().wide ? hermitian<int64_t>(n, a, values, vectors)
+                        : hermitian<int32_t>(n, a, values, vectors);
+}
+
+template <class S>
+bool solve_svd(int64_t m, int64_t n, S* a, typename RealOf<S>::type* values, S* u, S* v) {
+  return library().wide ? svd<int64_t>(m, n, a, values, u, v) : svd<int32_t>(m, n, a, values, u, v);
+}
+
+using ComplexFloat = std::complex<float>;
+using ComplexDouble = std::complex<double>;
+template bool solve_hermitian(int64_t, float*, float*, bool);
+template bool solve_hermitian(int64_t, double*, double*, bool);
+template bool solve_hermitian(int64_t, ComplexFloat*, float*, bool);
+template bool solve_hermitian(int64_t, ComplexDouble*, double*, bool);
+template bool solve_svd(int64_t, int64_t, float*, float*, float*, float*);
+template bool solve_svd(int64_t, int64_t, double*, double*, double*, double*);
+template bool solve_svd(int64_t, int64_t, ComplexFloat*, float*, ComplexFloat*, ComplexFloat*);
+template bool solve_svd(int64_t, int64_t, ComplexDouble*, double*, ComplexDouble*, ComplexDouble*);
+
+}  // namespace tenon::cpu::lapack

@@ -1,0 +1,39 @@
+// Spectra by LAPACK (syevd, heevd and gesdd), where it is found: a tenth of the time of eigen_solvers.h from
+// order 64 on. A named exception from the same bits everywhere; not while set_strict(true). Used by
+// ops/linalg_spectral.cc. S is float, double or a complex number of them.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+
+#include "backends/cpu/linalg/vectors.h"
+
+namespace tenon::cpu::lapack {
+
+/// Whether there is a library that may be asked now.
+bool is_used();
+
+/// Threads of the library's calls from this thread while it lives.
+class Threads {
+ public:
+  explicit Threads(int count);
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+/// Ascending eigenvalues [n] of the Hermitian matrix whose lower triangle is that of a [n, n], in row-major
+/// order. Vectors, as rows, in place of `a` if they are asked for. False without convergence.
+template <class S>
+bool solve_hermitian(int64_t n, S* a, typename RealOf<S>::type* values, bool vectors);
+
+/// Descending singular values of a matrix [m, n], m >= n, whose columns are the rows of `a`, which is written
+/// over. Row i of u [n, m] and of v [n, n], if not null, are the vectors of value i. False without
+/// convergence.
+template <class S>
+bool solve_svd(int64_t m, int64_t n, S* a, typename RealOf<S>::type* values, S* u, S* v);
+
+}  // namespace tenon::cpu::lapack

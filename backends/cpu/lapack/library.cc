@@ -21,10 +21,10 @@ constexpr Naming kNamings[] = {{"scipy_", "_64_", true},
                                {"scipy_", "_", false},
                                {"", "_", false}};
 
-/// OpenBLAS of NumPy's wheel: python3.x/site-packages/numpy.libs beside .../tenon/lib/libtenon.so.
-std::vector<std::string> files_beside_this_library() {
+/// OpenBLAS of NumPy's wheel, where this library is .../site-packages/tenon/lib/libtenon.so.
+std::vector<std::string> files_of_numpy() {
   Dl_info here{};
-  if (!dladdr(reinterpret_cast<const void*>(&files_beside_this_library), &here) || !here.dli_fname) return {};
+  if (!dladdr(reinterpret_cast<const void*>(&files_of_numpy), &here) || !here.dli_fname) return {};
   const std::string own = here.dli_fname;
   const size_t folder = own.rfind("/tenon/lib/");
   if (folder == std::string::npos) return {};
@@ -59,7 +59,7 @@ Library find() {
     if (std::string_view(given) == "off") return {};
     files = {given};
   } else {
-    files = files_beside_this_library();
+    files = files_of_numpy();
     files.insert(files.end(), {"libopenblas.so.0", "liblapack.so.3"});
   }
   for (const std::string& file : files)

@@ -20,7 +20,7 @@ struct Library {
 };
 
 /// The library of this process, looked for once: the file that TENON_LAPACK names ("off": none); OpenBLAS as
-/// NumPy's wheel has it, where Tenon is installed beside it; the system's OpenBLAS; the system's LAPACK.
+/// NumPy's wheel has it, in the same site-packages; the system's OpenBLAS; the system's LAPACK.
 const Library& library();
 
 }  // namespace tenon::cpu::lapack

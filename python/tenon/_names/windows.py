@@ -32,13 +32,10 @@ def _window(
     return window.to(device=device, dtype=wanted).requires_grad_(requires_grad)
 
 
-def bessel_i0(square: Tensor, largest: float) -> Tensor:
-    """I0 of the root of a square, at most `largest`, by its series, whose terms grow up to the root and then fall."""
-    total = term = _C.ones_like(square)
-    for k in range(1, int(1.5 * abs(largest)) + 30):
-        term = term * (square / (4 * k * k))
-        total = total + term
-    return total
+def kaiser_shape(x: Tensor, beta: float) -> Tensor:
+    """I0(beta sqrt(1 - x²)) / I0(beta) for x from -1 to 1, by scaled functions: for a large `beta` both are beyond the dtype."""
+    root = abs(beta) * (1 - x.square()).clamp_min(0).sqrt()
+    return _C.special_i0e(root) / _C.special_i0e(_C.full_like(x, abs(beta))) * (root - abs(beta)).exp()
 
 
 def bartlett_window(
@@ -79,7 +76,7 @@ def kaiser_window(
     dtype: DType | None = None, layout: Any = None, device: Device = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """I0(beta sqrt(1 - (2x - 1)²)) / I0(beta) for x from 0 to 1, with the modified Bessel function: [window_length]."""
-    value = lambda x: bessel_i0(beta * beta * (1 - (2 * x - 1).square()), beta) / bessel_i0(_C.tensor(float(beta * beta), dtype=_C.float64), beta)
+    value = lambda x: kaiser_shape(2 * x - 1, beta)
     return _window("kaiser_window", window_length, periodic, dtype, layout, device, requires_grad, value)
 
 

@@ -6,7 +6,7 @@ import math
 
 from .. import _C
 from .._names.absent import module_getattr
-from .._names.windows import bessel_i0
+from .._names.windows import kaiser_shape as _kaiser_shape
 from ..arguments import check_module as _check_module
 
 TYPE_CHECKING = False
@@ -151,8 +151,7 @@ def kaiser(
         raise ValueError(f"kaiser: expected beta of at least 0, got {beta}")
 
     def value(k: Tensor) -> Tensor:
-        square = beta * beta * (1 - (2 * k / _steps(M, sym) - 1).square())
-        return bessel_i0(square, beta) / bessel_i0(_C.tensor(float(beta * beta), dtype=_C.float64), beta) if M > 1 else k + 1
+        return _kaiser_shape(2 * k / _steps(M, sym) - 1, beta) if M > 1 else k + 1
 
     return _window("kaiser", M, dtype, layout, device, requires_grad, value)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 
 import tenon
 
@@ -24,6 +25,10 @@ def test_their_own_arguments():
     np.testing.assert_allclose(tenon.hamming_window(4, True, 0.5, 0.4).numpy(), [0.1, 0.5, 0.9, 0.5], rtol=1e-6)
     for beta in (0.0, 0.5, 5.0, 100.0, 600.0):
         np.testing.assert_allclose(tenon.kaiser_window(33, False, beta, dtype=tenon.float64).numpy(), np.kaiser(33, beta), rtol=1e-6, atol=1e-12)
+    # Beyond exp's range NumPy's is inf / inf: the scaled functions of SciPy are not.
+    root = 1e6 * np.sqrt(1 - np.linspace(-1, 1, 5) ** 2)
+    expected = scipy.special.i0e(root) / scipy.special.i0e(1e6) * np.exp(root - 1e6)
+    np.testing.assert_allclose(tenon.kaiser_window(5, False, 1e6, dtype=tenon.float64).numpy(), expected, rtol=1e-9)
     assert tenon.hann_window(3, requires_grad=True).requires_grad and tenon.hann_window(3, layout=tenon.strided, device="cpu").shape == (3,)
 
 

@@ -70,6 +70,8 @@ def _caller() -> tuple[str, int]:
 
 def _split(full_name: str) -> tuple[str, str]:
     """("ns", "name.overload")"""
+    if not isinstance(full_name, str):
+        raise TypeError(f"qualname must be a str, 'namespace::name', got {describe(full_name)}")
     ns, scope, name = full_name.partition("::")
     if not scope or not ns or not name:
         raise ValueError(f"'{full_name}' is not an operator's name, expected 'namespace::name'")

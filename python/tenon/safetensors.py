@@ -52,7 +52,10 @@ def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = True) -> d
 
 def load(data: bytes) -> dict[str, Tensor]:
     """The tensors of the bytes of such a file."""
-    return _C._weights.read_safetensors(data)
+    try:
+        return _C._weights.read_safetensors(data)
+    except BufferError as error:
+        raise BufferError(f"load: data must be contiguous bytes, got {describe(data)}: {error}") from error
 
 
 def save_model(model: Any, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:

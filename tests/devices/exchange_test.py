@@ -287,3 +287,21 @@ def test_what_dlpack_refuses(openreg):
             getattr(tenon.empty(2, device="meta"), call)()
     with pytest.raises((BufferError, RuntimeError)):
         np.from_dlpack(tenon.ones(2, device="openreg"))
+
+
+def test_the_array_api_computes_where_its_arrays_are(openreg):
+    xp = tenon.ones(1).__array_namespace__()
+    info = xp.__array_namespace_info__()
+    assert info.default_device() == tenon.device("cpu") and {tenon.device("cpu"), tenon.device("openreg:1")} <= set(info.devices())
+    x = np.arange(12.0).reshape(3, 4) - 5
+    t = xp.asarray(x, device="openreg:1")
+    assert t.to_device("cpu").device.type == "cpu" and t.to_device("openreg:1") is t
+    for call in (
+        lambda a: xp.add(a, 2), lambda a: xp.pow(2.0, a), lambda a: xp.where(a > 0, a, 0.5), lambda a: xp.sum(a, axis=0), lambda a: xp.remainder(a, 3),
+        lambda a: xp.clip(a, -1, xp.abs(a)), lambda a: xp.unique_values(a), lambda a: xp.sort(a, descending=True), lambda a: xp.concat([a, a]),
+        lambda a: xp.take(a, xp.asarray([0, -1], device=a.device), axis=1), lambda a: xp.linalg.svdvals(a), lambda a: xp.fft.rfft(a), lambda a: a[a > 0],
+        lambda a: xp.zeros_like(a), lambda a: xp.searchsorted(a[0], a), lambda a: xp.linalg.vector_norm(a, axis=1),
+    ):  # fmt: skip
+        got, want = call(t), call(tenon.tensor(x))
+        assert got.device == t.device and got.dtype is want.dtype
+        np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), rtol=1e-12)

@@ -90,7 +90,8 @@ class Info:
         }
 
     def devices(self) -> list[_C.device]:
-        return [_C.device("cpu")]
+        names = [name for name, _, _ in _C._devices.loaded()]
+        return [_C.device("cpu"), *(_C.device(name, i) for name in names for i in range(_C._devices.device_count(name)))]
 
     def dtypes(self, *, device: Device = None, kind: str | tuple[str, ...] | None = None) -> dict[str, _C.dtype]:
         found: dict[str, _C.dtype] = {name: getattr(_C, name) for name in _NAMES}

@@ -54,7 +54,8 @@ def squeeze(x: Tensor, /, axis: int | Sequence[int]) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: Axis = None) -> Tensor:
-    return _C.flip(x, dims_of(x, axis))
+    """A copy: programs add it in place to the array it came from."""
+    return _C.clone(_C.flip(x, dims_of(x, axis)))
 
 
 def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:

@@ -88,6 +88,9 @@ def test_copies_are_made_as_copy_says():
         xp.asarray([1, 2], copy=False)
     with pytest.raises(ValueError, match="copy"):
         xp.asarray(T, dtype=xp.float32, copy=False)
+    t = xp.arange(6)
+    t[1:] += xp.flip(t[1:])
+    assert t.tolist() == [0, 6, 6, 6, 6, 6]
     assert xp.astype(T, xp.float64, copy=False) is T and xp.astype(T, xp.float64).data_ptr() != T.data_ptr()
     assert xp.astype(T, xp.int8, device="cpu").dtype is xp.int8
     assert T.to_device("cpu").data_ptr() == T.data_ptr() and T.to_device(T.device) is T

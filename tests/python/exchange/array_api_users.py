@@ -72,6 +72,7 @@ def scipy_calls():
         **of(scipy.signal, "sosfilt sosfiltfilt", sections, SIGNAL),
         **of(scipy.signal, "hilbert detrend", SIGNAL),
         **of(scipy.signal, "resample", SIGNAL, 32, axis=1),
+        "resample with a window": (scipy.signal.resample, (SIGNAL[0], 20), {"window": "hamming"}),
         **of(scipy.signal, "resample_poly", SIGNAL, 1, 2, axis=1),
         **of(scipy.signal, "savgol_filter", SIGNAL, 5, 2),
         **of(scipy.signal, "freqz bilinear lfilter_zi", b, a),

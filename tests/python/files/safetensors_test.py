@@ -97,6 +97,8 @@ def test_single_tensors_of_an_open_file(path):
             file.get_tensor("c")
         with pytest.raises(TypeError, match=r"^get_slice: name must be a str, got 1 \(int\)$"):
             file.get_slice(1)
+    with pytest.raises(BufferError, match="^load: data must be contiguous bytes, got .*memoryview.*: .*contiguous"):
+        load(memoryview(b"abcd")[::2])
     for open_on, name in ((safe_open, "safe_open"), (load_file, "load_file")):
         for wrong, shown in ((7, r"7 \(int\)"), (None, r"None \(NoneType\)")):
             with pytest.raises(TypeError, match=f"^{name}: device must be a .*, got {shown}$"):

@@ -189,6 +189,12 @@ def test_a_number_with_history_is_named():
         tenon.add(tenon.ones(2), tenon.ones(2), alpha=tenon.tensor(2.0, requires_grad=True))
 
 
+def test_the_name_of_an_operator_is_a_text():
+    for wrong, shown in ((3, r"3 \(int\)"), (np.array(2.0), r"array\(2.\) \(ndarray\)"), (None, r"None \(NoneType\)")):
+        with pytest.raises(TypeError, match=f"qualname must be a str, 'namespace::name', got {shown}"):
+            tenon.library.define(wrong, "(Tensor x) -> Tensor")
+
+
 @pytest.mark.parametrize("celu", [F.celu, tenon.celu, tenon.celu_, lambda x, a: nn.CELU(a)(x)])
 def test_celu_refuses_what_it_divides_by(celu):
     for zero in (0, 0.0, -0.0):

@@ -1,7 +1,7 @@
 """The Python array API standard on Tenon's tensors: what Tensor.__array_namespace__ returns, with the extensions linalg and fft.
 
 Functions have the standard's arguments, promotion and special cases. Tensors' own operators (+, //, %) are PyTorch's: arrays without
-dimensions do not widen others, and -0.0 % 2 is -0.0. `absent()` lists the dtypes that Tenon lacks; asking for one raises
+dimensions do not widen others, and -0.0 % 2 is -0.0 (docs/array-api.md). `absent()` lists the dtypes that Tenon lacks; asking for one raises
 AttributeError. https://data-apis.org/array-api/2024.12
 """
 

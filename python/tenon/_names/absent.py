@@ -35,7 +35,7 @@ _MODULES = {
     ),
     "torch.autograd": frozenset("forward_ad functional profiler".split()),
     "torch.nn.attention": frozenset("bias experimental flex_attention varlen".split()),
-    "torch.nn.utils": frozenset("fusion memory_format prune stateless".split()),
+    "torch.nn.utils": frozenset("memory_format prune stateless".split()),
     "torch.utils": frozenset("benchmark bundled_inputs cpp_extension flop_counter mobile_optimizer model_zoo tensorboard".split()),
 }
 

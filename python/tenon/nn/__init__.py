@@ -153,7 +153,21 @@ __all__ = [
     "LSTM",
     "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "Linear",
+    "LinearCrossEntropyLoss",
     "LocalResponseNorm",
     "MSELoss",
     "MarginRankingLoss",
@@ -202,6 +216,8 @@ __all__ = [
     "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
@@ -209,6 +225,7 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
     "functional",
+    "grad",
     "init",
     "parallel",
     "utils",
@@ -217,7 +234,7 @@ __all__ += activation.__all__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # as type checkers read it
-    from . import modules, parallel
+    from . import grad, modules, parallel
     from .adaptive import AdaptiveLogSoftmaxWithLoss
     from .bilinear import Bilinear
     from .class_losses import (
@@ -228,6 +245,24 @@ if TYPE_CHECKING:  # as type checkers read it
         NLLLoss2d,
         TripletMarginWithDistanceLoss,
     )
+    from .lazy import (
+        LazyBatchNorm1d,
+        LazyBatchNorm2d,
+        LazyBatchNorm3d,
+        LazyConv1d,
+        LazyConv2d,
+        LazyConv3d,
+        LazyConvTranspose1d,
+        LazyConvTranspose2d,
+        LazyConvTranspose3d,
+        LazyInstanceNorm1d,
+        LazyInstanceNorm2d,
+        LazyInstanceNorm3d,
+        LazyLinear,
+        UninitializedBuffer,
+        UninitializedParameter,
+    )
+    from .products import LinearCrossEntropyLoss
     from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
     from .transformer import (
         Transformer,
@@ -261,8 +296,18 @@ _LATER = {
         ),
         "unpooling",
     ),
+    **dict.fromkeys(
+        (
+            "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d",
+            "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear",
+            "UninitializedBuffer", "UninitializedParameter",
+        ),
+        "lazy",
+    ),
     "AdaptiveLogSoftmaxWithLoss": "adaptive",
     "Bilinear": "bilinear",
+    "LinearCrossEntropyLoss": "products",
+    "grad": "grad",
     "Transformer": "transformer",
     "TransformerDecoder": "transformer",
     "TransformerDecoderLayer": "transformer",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         pdist as pdist,
         triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
     )
+    from .products import grouped_mm as grouped_mm, linear_cross_entropy as linear_cross_entropy
     from .sampling import (
         affine_grid as affine_grid,
         conv_tbc as conv_tbc,
@@ -295,6 +296,7 @@ _LATER = {
         "margin_losses",
     ),
     "ctc_loss": "ctc",
+    **dict.fromkeys(("grouped_mm", "linear_cross_entropy"), "products"),
 }  # fmt: skip
 __all__ += _LATER
 

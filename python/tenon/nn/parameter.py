@@ -42,3 +42,13 @@ class Buffer(_C.Tensor):
 
 
 _check_module(globals())
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name in ("UninitializedBuffer", "UninitializedParameter", "is_lazy"):
+            from . import lazy
+
+            return getattr(lazy, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

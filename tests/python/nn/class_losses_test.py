@@ -80,6 +80,9 @@ def test_margins_between_classes():
         np.testing.assert_allclose(F.multi_margin_loss(*args, reduction="none").numpy(), want, rtol=1e-12)
         np.testing.assert_allclose(nn.MultiMarginLoss(p, 0.7, tenon.tensor(w))(x, tenon.tensor(y)).item(), np.mean(want), rtol=1e-12)
     assert F.multi_margin_loss(x[0], tenon.tensor(1)).shape == ()
+    weight = tenon.tensor(w).requires_grad_()
+    F.multi_margin_loss(x, tenon.tensor(y), weight=weight, reduction="sum").backward()
+    assert weight.grad[1] == 0 and weight.grad[2] > 0
     labels = np.array([[0, 3, -1, 2, 2], [-1, 0, 1, 2, 3], [1, 2, 3, 4, 0], [4, -1, -1, -1, -1]])
     want = []
     for row, given in zip(a, labels):

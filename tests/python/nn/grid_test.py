@@ -132,6 +132,7 @@ def test_windows_at_random_distances_cover_the_image(rank):
     fixed = getattr(F, f"fractional_max_pool{rank}d")(x, 2, 2, None, False, zeros)
     corner = (slice(None), slice(None), *[slice(0, 2)] * rank)
     np.testing.assert_array_equal(fixed[(..., *[0] * rank)].numpy(), x.numpy()[corner].max(tuple(range(2, 2 + rank))))
+    assert getattr(F, f"fractional_max_pool{rank}d")(x, 2, [n - 1 for n in x.shape[2:]]).shape[2:] == tuple(n - 1 for n in x.shape[2:])
     module = getattr(tenon.nn, f"FractionalMaxPool{rank}d")(2, output_ratio=0.5)
     assert module(x).shape == (2, 3, *[n // 2 for n in x.shape[2:]])
 

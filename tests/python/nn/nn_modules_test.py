@@ -63,10 +63,10 @@ def test_helpers():
 
 
 def test_what_is_absent_says_so():
-    with pytest.raises(AttributeError, match="'Bilinear': torch.nn.Bilinear of PyTorch is not in Tenon yet"):
-        tenon.nn.modules.linear.Bilinear
+    with pytest.raises(AttributeError, match="'SyncBatchNorm': torch.nn.SyncBatchNorm of PyTorch is not in Tenon yet"):
+        tenon.nn.modules.batchnorm.SyncBatchNorm
     with pytest.raises(ImportError):
-        from tenon.nn.modules.linear import Bilinear  # noqa: F401
+        from tenon.nn.modules.batchnorm import SyncBatchNorm  # noqa: F401
     with pytest.raises(AttributeError, match="module 'tenon.nn.modules.conv' has no attribute 'nonsense'"):
         tenon.nn.modules.conv.nonsense
     with pytest.raises(AttributeError, match="module 'tenon.nn.modules' has no attribute 'nonsense'"):

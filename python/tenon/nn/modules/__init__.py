@@ -8,7 +8,7 @@ import types
 
 from ... import nn
 from ..._names.absent import AbsentName, attribute_error
-from .. import conv, dropout, loss, norm, pooling
+from .. import conv, dropout, lazy, loss, norm, pooling
 from . import utils as utils
 
 # The names of each, as PyTorch has them; those that tenon.nn lacks say so when they are asked for.
@@ -32,10 +32,11 @@ _NAMES = {
     "instancenorm": (
         "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d"
     ),
+    "lazy": "",
     "linear": "Bilinear Identity LazyLinear Linear",
     "loss": (
         "BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss "
-        "L1Loss MSELoss MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss NLLLoss2d "
+        "L1Loss LinearCrossEntropyLoss MSELoss MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss NLLLoss2d "
         "PoissonNLLLoss SmoothL1Loss SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss"
     ),
     "module": "Module",
@@ -61,6 +62,7 @@ _BASES: dict[str, dict[str, type]] = {
     "conv": {"_ConvNd": conv._Convolution, "_ConvTransposeNd": conv._ConvTranspose},
     "dropout": {"_DropoutNd": dropout._Dropout},
     "instancenorm": {"_InstanceNorm": norm._InstanceNorm, "_NormBase": norm._ChannelNorm},
+    "lazy": {"LazyModuleMixin": lazy.LazyModuleMixin},
     "loss": {"_Loss": loss._Loss, "_WeightedLoss": loss._WeightedLoss},
     "pooling": {"_AvgPoolNd": pooling._AvgPool, "_LPPoolNd": pooling._LPPool, "_MaxPoolNd": pooling._MaxPool},
 }

@@ -8,12 +8,19 @@ from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import fusion as fusion
+    from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
 
 __all__ = [
     "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
     "remove_spectral_norm",
@@ -25,4 +32,10 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__, later=("parametrizations", "parametrize", "rnn"))
+    _module = module_getattr(__name__, later=("fusion", "parametrizations", "parametrize", "rnn"))
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            return _module(name)
+        globals()[name] = found = getattr(_module("fusion"), name)  # what of the list was not imported above
+        return found

@@ -131,6 +131,7 @@ stage_thread() {
 stage_fuzz() {
   PYTHONPATH=build/release/python .venv/bin/python tests/fuzz/fuzz.py --count 100000 --jobs 2 --seed "$COMMIT_NUMBER"
   TENON_MUTATIONS=20000 pytest_of release tests/fuzz/files_test.py
+  TENON_SAMPLES=1000000 pytest_of release tests/python/distributions/samplers_test.py tests/python/distributions/matrices_test.py
   TENON_MUTATIONS=20000 ctest --test-dir build/release --output-on-failure -R 'Damage|GraphBinaryFuzz|ChangedPlans'
   PYTHONPATH=build/release/python .venv/bin/python tests/fuzz/fuzz.py --wrong --count 100000 --jobs 2 --seed "$COMMIT_NUMBER"
 }

@@ -1,4 +1,6 @@
-"""Samplers: what they draw fits the distribution, and depends on the seed and the element alone."""
+"""Samplers: what they draw fits the distribution, and depends on the seed and the element alone. TENON_SAMPLES says how many are drawn."""
+
+import os
 
 import numpy as np
 import pytest
@@ -6,7 +8,15 @@ import scipy.stats as st
 import tenon
 from tenon import distributions as D
 
-N = 40000
+N = int(os.environ.get("TENON_SAMPLES", 20000))
+
+
+def t(x):
+    return tenon.tensor(x, dtype=tenon.float64)
+
+
+def empty():
+    return tenon.empty(N, dtype=tenon.float64)
 
 
 def _ks(draws, cdf):
@@ -58,11 +68,53 @@ def test_binomial_draws_fit(n, p):
     ("StudentT", (3.0,), st.t(3)), ("Weibull", (2.0, 1.5), st.weibull_min(1.5, scale=2)), ("Pareto", (1.0, 3.0), st.pareto(3)),
     ("HalfNormal", (2.0,), st.halfnorm(scale=2)), ("HalfCauchy", (2.0,), st.halfcauchy(scale=2)), ("LogNormal", (0.0, 0.5), st.lognorm(0.5)),
     ("InverseGamma", (3.0, 2.0), st.invgamma(3, scale=2)), ("VonMises", (0.0, 2.0), st.vonmises(2)), ("FisherSnedecor", (4.0, 7.0), st.f(4, 7)),
-    ("Uniform", (-1.0, 2.0), st.uniform(-1, 3)), ("GeneralizedPareto", (0.0, 1.0, 0.3), st.genpareto(0.3)),
+    ("Chi2", (3.0,), st.chi2(3)), ("Uniform", (-1.0, 2.0), st.uniform(-1, 3)), ("GeneralizedPareto", (0.0, 1.0, 0.3), st.genpareto(0.3)),
 ])  # fmt: skip
 def test_draws_of_continuous_distributions_fit(name, args, reference):
     draws = getattr(D, name)(*(tenon.tensor(a, dtype=tenon.float64) for a in args)).sample((N,))
     assert _ks(draws, reference.cdf) < 1
+
+
+@pytest.mark.parametrize("draw, cdf", [
+    (lambda: D.ContinuousBernoulli(t(0.3)).sample((N,)), lambda x: (0.3**x * 0.7 ** (1 - x) - 0.7) / (2 * 0.3 - 1)),
+    (lambda: D.Kumaraswamy(t(2.0), t(1.5)).sample((N,)), lambda x: 1 - (1 - x**2.0) ** 1.5),
+    (lambda: D.Dirichlet(t([0.7, 2.0, 1.3])).sample((N,))[:, 1], st.beta(2.0, 2.0).cdf),
+    (lambda: D.LogisticNormal(t([0.5, -0.3]), t([1.0, 2.0])).sample((N,)), None),
+    (lambda: D.MixtureSameFamily(D.Categorical(t([0.3, 0.7])), D.Normal(t([-1.0, 2.0]), t([1.0, 0.5]))).sample((N,)),
+     lambda x: 0.3 * st.norm(-1, 1).cdf(x) + 0.7 * st.norm(2, 0.5).cdf(x)),
+    (lambda: tenon.logit(D.RelaxedBernoulli(t(0.7), logits=t(0.4)).sample((N,))) * 0.7, st.logistic(0.4).cdf),
+    (lambda: 0.7 * D.RelaxedOneHotCategorical(t(0.7), logits=t([0.4, 0.1, -1.0])).sample((N,)).log()[:, :2].diff(dim=-1), st.logistic(-0.3).cdf),
+], ids=["ContinuousBernoulli", "Kumaraswamy", "Dirichlet", "LogisticNormal", "MixtureSameFamily", "RelaxedBernoulli", "RelaxedOneHotCategorical"])  # fmt: skip
+def test_draws_of_further_distributions_fit(draw, cdf):
+    x = draw()
+    if cdf is None:  # Parts of a stick: the log odds of each part and of those that follow are normal, moved so that zeros give equal parts.
+        assert _ks(tenon.logit(x[:, 0]) + np.log(2), st.norm(0.5, 1).cdf) < 1
+        assert _ks(x[:, 1].log() - x[:, 2].log(), st.norm(-0.3, 2).cdf) < 1
+    else:
+        assert _ks(x, cdf) < 1
+
+
+@pytest.mark.parametrize("draw, reference", [
+    (lambda: tenon.rand(N, dtype=tenon.float64), st.uniform()), (lambda: tenon.randn(N, dtype=tenon.float64), st.norm()),
+    (lambda: empty().uniform_(-1, 2), st.uniform(-1, 3)), (lambda: empty().normal_(1, 2), st.norm(1, 2)),
+    (lambda: empty().exponential_(2.0), st.expon(scale=0.5)), (lambda: empty().cauchy_(1.0, 2.0), st.cauchy(1, 2)),
+    (lambda: empty().log_normal_(0.0, 0.5), st.lognorm(0.5)),
+], ids=["rand", "randn", "uniform_", "normal_", "exponential_", "cauchy_", "log_normal_"])  # fmt: skip
+def test_draws_of_numbers_fit(draw, reference):
+    assert _ks(draw(), reference.cdf) < 1
+
+
+@pytest.mark.parametrize("draw, pmf, cells", [
+    (lambda: empty().geometric_(0.3), st.geom(0.3).pmf, range(60)), (lambda: empty().bernoulli_(0.3), st.bernoulli(0.3).pmf, range(2)),
+    (lambda: tenon.bernoulli(tenon.full((N,), 0.3)), st.bernoulli(0.3).pmf, range(2)), (lambda: tenon.randint(3, 10, (N,)), lambda k: 1 / 7, range(3, 10)),
+    (lambda: tenon.multinomial(t([0.2, 0.5, 0.3]), N, replacement=True), lambda k: [0.2, 0.5, 0.3][k], range(3)),
+    (lambda: tenon.stack([tenon.randperm(5)[1] for _ in range(N // 20)]), lambda k: 0.2, range(5)),
+    (lambda: D.Bernoulli(0.3).sample((N,)), st.bernoulli(0.3).pmf, range(2)),
+    (lambda: D.OneHotCategorical(t([0.2, 0.5, 0.3])).sample((N,)).argmax(-1), lambda k: [0.2, 0.5, 0.3][k], range(3)),
+    (lambda: D.Multinomial(9, t([0.2, 0.5, 0.3])).sample((N,))[:, 1], st.binom(9, 0.5).pmf, range(10)),
+], ids=["geometric_", "bernoulli_", "bernoulli", "randint", "multinomial", "randperm", "Bernoulli", "OneHotCategorical", "Multinomial"])  # fmt: skip
+def test_draws_of_counts_fit(draw, pmf, cells):
+    assert _chi2(draw(), pmf, cells) < 1
 
 
 @pytest.mark.parametrize("d, reference", [

@@ -27,6 +27,7 @@ MEANING = {
     "axes_sum": "Windows over the last dimensions, one for each axis, three at most: every output is the weighted sum of its taps, over the first axis first, ascending, then over the others; halves in float32. `accumulate` adds it to `out`.",
     "axes_max": "The largest of each output's taps, and its place among the axes of `self` as int64. NaN is larger than all; of equal values the first counts, of NaNs the last.",
     "axes_copy": "The one tap of each output; `otherwise` where there is none.",
+    "_sort_values": "What `sort` gives as values, without their positions.",
     "_fused_sdp_choice": "How attention is computed: 1 by `attention_forward`, 0 by operators, which keep all weights. The numbers are PyTorch's SDPBackend.",
     "attention_forward": "`softmax(query @ key.T * scale + attn_mask) @ value` by blocks of 128 keys, and the logarithm of each query's sum of exponentials. Dropout draws from the position `seed`, `offset`.",
     "attention_backward": "Its gradients by query, key and value; weights are computed again from `logsumexp`.",

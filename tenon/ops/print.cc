@@ -289,7 +289,8 @@ std::string to_string(const Tensor& t, const PrintOptions& options) {
   }
   if (std::string note = history_note(t); !note.empty()) notes.push_back(std::move(note));
   std::string out = "tensor(" + body;
-  size_t line = out.size() - (out.rfind('\n') == std::string::npos ? 0 : out.rfind('\n') + 1);
+  // PyTorch counts two characters more.
+  size_t line = out.size() + 2 - (out.rfind('\n') == std::string::npos ? 0 : out.rfind('\n') + 1);
   for (const std::string& note : notes) {
     const bool wraps = line + note.size() + 2 > static_cast<size_t>(options.line_width);
     out += wraps ? ",\n" + std::string(kIndent, ' ') : ", ";

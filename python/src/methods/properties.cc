@@ -141,6 +141,21 @@ PyObject* set_print_options(PyObject*, PyObject* args) {
   return Py_NewRef(Py_None);
 }
 
+/// Gives a tensor the sizes, strides and offset of a view of it. As long as it has no history: a view's is
+/// made of its geometry when its base gets one.
+PyObject* take_geometry(PyObject* o, PyObject* view) {
+  return guarded([&] {
+    if (!is_tensor(view)) wrong_type("_take_geometry", "view", "a Tensor", view);
+    const Tensor& self = tensor_of(o);
+    const Tensor& from = tensor_of(view);
+    TENON_CHECK(self.storage() == from.storage() && self.dtype() == from.dtype(), Runtime,
+                "_take_geometry: `view` must be a view of the tensor");
+    self.impl()->set_geometry(from.sizes(), from.strides(), from.storage_offset());
+    self.storage()->bump_version();
+    return Py_NewRef(o);
+  });
+}
+
 PyObject* repr(PyObject* o) {
   return guarded([&] {
     std::string text = to_string(tensor_of(o), print_options());
@@ -274,6 +289,7 @@ PyMethodDef g_methods[] = {
     fast_method("is_contiguous", &is_contiguous,
                 "is_contiguous($self, *, memory_format=None)\n--\n\n"
                 "Whether the elements are in order, without gaps."),
+    {"_take_geometry", &take_geometry, METH_O, nullptr},
     {"_set_print_options", &set_print_options, METH_VARARGS | METH_STATIC, nullptr},
     {"strides", &call_plain<kStrides>, METH_NOARGS,
      "strides($self)\n--\n\n"

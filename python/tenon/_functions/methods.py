@@ -21,11 +21,10 @@ def with_geometry(function: str, tensor: Tensor, view: Callable[[Tensor], Tensor
             f"{function}: the tensor requires a gradient, whose history cannot be changed in place; write x = x.{function.rstrip('_')}(...), "
             "or use no_grad()"
         )
-    if tensor._base is not None:  # type: ignore[attr-defined]
-        raise NotImplementedError(
-            f"{function}: the tensor is a view, which shows its base as it was made to; write x = x.{function.rstrip('_')}(...), or x.detach() first"
-        )
     found = view(tensor.detach())
+    if tensor._base is not None:  # type: ignore[attr-defined]
+        tensor.data_ptr()  # what was recorded knows the former geometry
+        return tensor._take_geometry(found)  # type: ignore[attr-defined]
     with _no_grad():
         return tensor.set_(tensor.untyped_storage(), found.storage_offset(), found.shape, found.stride())
 

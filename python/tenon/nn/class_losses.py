@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..arguments import check_module as _check_module
 from . import functional as F
-from .loss import NLLLoss, _Loss, _WeightedLoss
+from .loss import NLLLoss, PairwiseDistance, _Loss, _WeightedLoss
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginWithDistanceLoss: margin must be above 0, got {margin}")
-        self.distance_function = F.pairwise_distance if distance_function is None else distance_function
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin, self.swap = margin, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:

@@ -6,10 +6,9 @@ import math
 
 from .. import _C
 from ..arguments import checked as _checked, describe as _describe
+from .linear import Linear
 from .loss import _WeightedLoss
 from .loss_functions import cross_entropy as _cross_entropy
-from .parameter import Parameter
-from . import init
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def linear_cross_entropy(
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """Linear and the cross entropy of its results in one: see functional.linear_cross_entropy."""
+    """A Linear layer and the cross entropy of its results in one: see functional.linear_cross_entropy."""
 
     def __init__(
         self,
@@ -72,27 +71,30 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         label_smoothing: float = 0.0,
         options: Any = None,
     ) -> None:
-        super().__init__(weight, reduction=reduction)
         _check_options("LinearCrossEntropyLoss", options)
-        self.in_features, self.num_classes, self.out_features = in_features, num_classes, tuple(out_features)
+        if weight is not None and list(weight.shape) != [num_classes]:
+            raise RuntimeError(f"LinearCrossEntropyLoss: weight must be [{num_classes}], got {list(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"LinearCrossEntropyLoss: label_smoothing must be between 0 and 1, got {label_smoothing}")
+        super().__init__(weight, reduction=reduction)
+        self.num_classes, self.out_features = num_classes, tuple(out_features)
         self.ignore_index, self.label_smoothing, self.options = ignore_index, label_smoothing, options
-        shape = (num_classes, *self.out_features)
-        self.linear_weight = Parameter(_C.empty(*shape, in_features, device=device, dtype=dtype))
-        self.linear_bias = Parameter(_C.empty(shape, device=device, dtype=dtype)) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws new weights, as those of Linear."""
-        bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
-        init.uniform_(self.linear_weight, -bound, bound)
-        if self.linear_bias is not None:
-            init.uniform_(self.linear_bias, -bound, bound)
+        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias=bias, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        shape, bias = (self.num_classes, *self.out_features), self.linear.bias
         return linear_cross_entropy(
-            input, self.linear_weight, target, linear_bias=self.linear_bias, weight=self.weight, reduction=self.reduction,
+            input, self.linear.weight.reshape(*shape, self.linear.in_features), target,
+            linear_bias=None if bias is None else bias.reshape(shape), weight=self.weight, reduction=self.reduction,
             ignore_index=self.ignore_index, label_smoothing=self.label_smoothing,
         )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
+        )
 
 
 def _bounds(offs: Tensor | None, size: int) -> list[tuple[int, int]]:

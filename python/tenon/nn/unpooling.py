@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import _C
 from ..arguments import check_module as _check_module
 from . import sampling as F
 from .module import Module, TensorModule
@@ -118,7 +119,9 @@ class LocalResponseNorm(TensorModule):
 
 
 class CrossMapLRN2d(TensorModule):
-    """LocalResponseNorm of images [N, C, H, W], with the neighbours of Torch 7: (size - 1) / 2 channels on each side."""
+    """input / (k + alpha / size * s) ** beta of images [N, C, H, W], where s is the sum of squares over (size - 1) // 2 channels on
+    each side. As in PyTorch, the first channel stays in the sums of all channels that are further from it. LocalResponseNorm is
+    without that, and takes other dimensions."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
@@ -127,9 +130,13 @@ class CrossMapLRN2d(TensorModule):
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: expected input [N, C, H, W], got {list(input.shape)}")
-        if self.size % 2 == 0:
-            raise ValueError(f"CrossMapLRN2d: size must be odd, got {self.size}; LocalResponseNorm takes even ones")
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+        squares, side = input * input, max(self.size - 1, 0) // 2
+        channels = squares.shape[1]
+        padded = _C.constant_pad_nd(squares, [0, 0, 0, 0, side, side])
+        total = sum((padded[:, i : i + channels] for i in range(1, 2 * side + 1)), padded[:, :channels])
+        far = _C.arange(channels, device=input.device).reshape(-1, 1, 1) > side
+        total = total + _C.where(far, squares[:, :1], 0)
+        return input * (total * (self.alpha / self.size) + self.k).pow(-self.beta)
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -36,8 +36,9 @@ def test_a_layer_with_its_loss():
     want = F.cross_entropy(F.linear(x, images.reshape(8, 3)).reshape(5, 4, 2), tenon.stack([y, y], 1), ignore_index=1)
     assert F.linear_cross_entropy(x, images, tenon.stack([y, y], 1), ignore_index=1).equal(want)
     module = nn.LinearCrossEntropyLoss(3, 4, bias=True, dtype=tenon.float64)
-    assert module(x, y).equal(F.linear_cross_entropy(x, module.linear_weight, y, linear_bias=module.linear_bias))
-    assert module.linear_weight.abs().max() <= 3**-0.5 and nn.LinearCrossEntropyLoss(3, 4, out_features=(2,)).linear_weight.shape == (4, 2, 3)
+    assert module(x, y).equal(F.linear_cross_entropy(x, module.linear.weight, y, linear_bias=module.linear.bias))
+    assert list(module.state_dict()) == ["linear.weight", "linear.bias"] and "num_classes=4, out_features=()" in repr(module)
+    assert nn.LinearCrossEntropyLoss(3, 4, out_features=(2,))(x.float(), tenon.stack([y, y], 1)).shape == ()
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -80,6 +81,8 @@ def test_batch_norms_in_the_weights_before_them(transpose):
         (lambda o: F.linear_cross_entropy(o(2, 3), o(4, 3), o(2).long(), linear_bias=o(3)), RuntimeError, r"linear_bias must be \[4\]"),
         (lambda o: F.linear_cross_entropy(o(2, 3), o(4, 3), o(2).long(), options=1), NotImplementedError, "give None"),
         (lambda o: nn.LinearCrossEntropyLoss(2, 3, options=1), NotImplementedError, "LinearCrossEntropyLoss: options"),
+        (lambda o: nn.LinearCrossEntropyLoss(2, 3, weight=o(2)), RuntimeError, r"weight must be \[3\]"),
+        (lambda o: nn.LinearCrossEntropyLoss(2, 3, label_smoothing=2.0), RuntimeError, "label_smoothing must be between"),
         (lambda o: nn.grad.conv2d_input([1, 2, 3], o(2, 2, 2, 2), o(1, 2, 2, 2)), ValueError, "that of 4 dimensions"),
         (lambda o: nn.grad.conv2d_weight(o(1, 2), [1, 2, 3, 3], o(1, 2, 2, 2)), RuntimeError, "input must have 4 dimensions"),
         (lambda o: nn.utils.fuse_conv_bn_eval(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1)), AssertionError, "call eval"),

@@ -15,8 +15,25 @@ def test_geometry_changes_in_place():
     assert x.swapaxes_(0, 1).shape == (3, 2) and x.swapdims_(0, 1).shape == (2, 3)
     assert x.as_strided_([3], [2], 1).tolist() == [1, 3, 5] and x.resize_as_(tenon.ones(1, 2)).shape == (1, 2)
     assert tenon.ones(1, 2, 1).squeeze_().shape == (2,)
-    with pytest.raises(NotImplementedError, match=r"squeeze_: the tensor is a view, .* write x = x\.squeeze"):
-        x[None].squeeze_()
+
+
+def test_the_geometry_of_a_view_changes_in_place():
+    base = tenon.arange(6.0)
+    view = base[2:]
+    version = base._version
+    assert view.unsqueeze_(0) is view and view.tolist() == [[2, 3, 4, 5]] and view.storage_offset() == 2 and view._version > version
+    view[0, 1] = 9
+    assert base[3] == 9 and view.t_().shape == (4, 1) and view.squeeze_().shape == (4,)
+    # A history that the base gets later is that of the view as it is then.
+    factor = tenon.tensor(2.0, requires_grad=True)
+    rows = tenon.zeros(6).view(2, 3)
+    whole = rows._base
+    rows.t_()
+    whole.add_(factor * tenon.arange(6.0))
+    assert rows.tolist() == [[0, 6], [2, 8], [4, 10]] and rows.grad_fn is not None
+    (rows * tenon.tensor([1.0, 10.0])).sum().backward()
+    assert factor.grad == 0 + 1 + 2 + 10 * (3 + 4 + 5)
+
 
 
 def test_geometry_of_what_has_history_stays():

@@ -17,7 +17,7 @@ import tenon
 MODULES = (
     "tenon", "tenon.accelerator", "tenon.amp", "tenon.array_api", "tenon.array_api.fft", "tenon.array_api.linalg", "tenon.autograd", "tenon.autograd.graph", "tenon.backends", "tenon.compiler", "tenon.cpu",
     "tenon.cuda", "tenon.devices", "tenon.dispatch", "tenon.fft", "tenon.futures", "tenon.graph", "tenon.library", "tenon.linalg", "tenon.mps", "tenon.nn",
-    "tenon.nn.attention", "tenon.nn.functional", "tenon.nn.init", "tenon.nn.utils", "tenon.nn.utils.parametrizations", "tenon.nn.utils.parametrize",
+    "tenon.nn.attention", "tenon.nn.functional", "tenon.nn.grad", "tenon.nn.init", "tenon.nn.utils", "tenon.nn.utils.parametrizations", "tenon.nn.utils.parametrize",
     "tenon.ops", "tenon.optim",
     "tenon.optim.lr_scheduler", "tenon.random", "tenon.safetensors", "tenon.signal.windows", "tenon.storage", "tenon.testing", "tenon.utils.checkpoint", "tenon.utils.data", "tenon.xpu",
 )  # fmt: skip

@@ -51,11 +51,13 @@ def batch_norm_stats(input: Tensor, eps: float) -> tuple[Tensor, Tensor]:
 def batch_norm_update_stats(
     input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the variance of each channel; moves the running ones towards them by `momentum`, the variance that of a sample."""
+    """The mean and the variance of each channel, in the dtype of the running ones or else of input; moves the running ones towards them
+    by `momentum`, the variance that of a sample."""
     mean, variance, count = _moments(_wide("batch_norm_update_stats", input))
     _move(running_mean, mean, momentum)
     _move(running_var, variance * (count / max(count - 1, 1)), momentum)
-    return mean, variance
+    kept = input.dtype if running_mean is None else running_mean.dtype
+    return mean.to(kept), variance.to(kept)
 
 
 def batch_norm_elemt(

@@ -28,6 +28,8 @@ def _rows(function: str, input: Tensor, target: Tensor, labels: bool) -> tuple[T
         )
     if target.dtype != _C.int64:
         raise RuntimeError(f"{function}: target must be int64, got {target.dtype}")
+    if not input.is_floating_point():
+        raise TypeError(f"{function}: not implemented for {input.dtype}; convert input to a floating-point type")
     return input.reshape(batch, input.shape[-1]), target.reshape(batch, input.shape[-1]) if labels else target.reshape(batch)
 
 

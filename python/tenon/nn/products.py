@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from ..arguments import checked as _checked, describe as _describe
+from ..arguments import check_module as _check_module, describe as _describe
 from .linear import Linear
 from .loss import _WeightedLoss
 from .loss_functions import cross_entropy as _cross_entropy
@@ -23,7 +23,6 @@ def _check_options(function: str, options: Any) -> None:
         raise NotImplementedError(f"{function}: options choose how the logits are computed in parts, which they are not here; give None")
 
 
-@_checked
 def linear_cross_entropy(
     input: Tensor,
     linear_weight: Tensor,
@@ -110,7 +109,6 @@ def _bounds(offs: Tensor | None, size: int) -> list[tuple[int, int]]:
     return list(zip(begins, ends))
 
 
-@_checked
 def grouped_mm(
     mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: DType = None
 ) -> Tensor:
@@ -147,3 +145,6 @@ def grouped_mm(
             rest = mat_a.new_zeros(mat_a.shape[1], divided - end)
             result = _C.cat([*(mat_a[g] @ mat_b[:, i:j] for g, (i, j) in enumerate(bounds)), rest], 1)
     return result if out_dtype is None else result.to(out_dtype)
+
+
+_check_module(globals())

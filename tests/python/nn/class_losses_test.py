@@ -159,6 +159,7 @@ def test_a_softmax_of_frequent_and_rare_classes():
         (lambda p: F.multi_margin_loss(p[0], tenon.tensor([1, 2])), RuntimeError, r"expected input \[N, C\] and target \[N\]"),
         (lambda p: F.multi_margin_loss(p[0], tenon.tensor([3])), RuntimeError, "target must be from 0 to 2"),
         (lambda p: F.multi_margin_loss(p[0], tenon.tensor([1.0])), RuntimeError, "target must be int64"),
+        (lambda p: F.multi_margin_loss(p[0].long(), tenon.tensor([1])), TypeError, "convert input to a floating-point"),
         (lambda p: F.multi_margin_loss(p[0], tenon.tensor([1]), 3), ValueError, "p must be 1 or 2"),
         (lambda p: F.multi_margin_loss(p[0], tenon.tensor([1]), weight=tenon.ones(1, 3)), ValueError, r"weight must be \[C\]"),
         (lambda p: F.multi_margin_loss(p[0], tenon.tensor([1]), weight=tenon.ones(2)), RuntimeError, r"weight must be \[3\]"),

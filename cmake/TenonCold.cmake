@@ -2,7 +2,8 @@
 # compiled for size, which halves it; no call of an operator goes through it. Takes these files out of TENON_SOURCES and
 # TENON_CPU_SOURCES and gives TENON_COLD_OBJECTS, which libraries have in their place.
 # The loops of recurrent layers are here, too, and families that compose other operators: products, expressions and kernels, which
-# are elsewhere, take their time. Paths are those of the lists, which have no "..".
+# are elsewhere, take their time. So are the functions of these families, and the code of signatures that Python calls over cells,
+# because no step of training or inference needs them often (tools/opgen/typed_signatures.cc). Paths are those of the lists, which have no "..".
 file(GLOB cold CONFIGURE_DEPENDS
      autograd/anomaly.cc autograd/print_history.cc
      builder/*.cc
@@ -27,12 +28,17 @@ file(GLOB cold CONFIGURE_DEPENDS
 # How a plan runs, and sums over bytes.
 list(FILTER cold EXCLUDE REGEX "/(builder/(cached_plan|plans)|cache/form|jit/compiled|io/(checkpoint|crc32|safetensors|zip))\\.cc$")
 
+set(cold_generated ${TENON_GENERATED_SOURCES})
+list(FILTER cold_generated INCLUDE REGEX "/(rare_signatures_[0-9]+|(arrange|distance|fft|linalg|numeric|statistics|recurrent|special)/operators)\\.cc$")
+
 set(TENON_COLD_OBJECTS "")
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TENON_SANITIZE)
   set(all ${TENON_SOURCES} ${TENON_CPU_SOURCES})
   list(REMOVE_ITEM TENON_SOURCES ${cold})
   list(REMOVE_ITEM TENON_CPU_SOURCES ${cold})
   list(REMOVE_ITEM all ${TENON_SOURCES} ${TENON_CPU_SOURCES})
+  list(APPEND all ${cold_generated})
+  list(REMOVE_ITEM TENON_GENERATED_SOURCES ${cold_generated})
   # A target, for its precompiled header: GCC takes one for what is compiled alike.
   add_library(tenon_cold OBJECT ${all})
   add_dependencies(tenon_cold tenon_generated)

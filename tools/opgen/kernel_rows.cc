@@ -124,7 +124,7 @@ std::string code_name(const std::string& entry, const FunctionSchema& schema) {
   return fmt::format("code_{}_{}", entry, signature_word(schema));
 }
 
-std::vector<std::vector<SignatureCode>> signature_code(const std::vector<OpDef>& defs, size_t count) {
+std::vector<SignatureCode> signature_code(const std::vector<OpDef>& defs) {
   std::map<std::string, SignatureCode> found;
   for (const auto& [def, op] : all_operators(defs)) {
     const std::string word = signature_word(op->schema);
@@ -146,9 +146,9 @@ std::vector<std::vector<SignatureCode>> signature_code(const std::vector<OpDef>&
       if (!row.entry.empty() && row.entry != "cells") code.entries.insert(row.entry);
     }
   }
-  std::vector<std::vector<SignatureCode>> files(count);
-  for (const auto& [word, code] : found) files[stable_hash(word) % count].push_back(code);
-  return files;
+  std::vector<SignatureCode> all;
+  for (const auto& [word, code] : found) all.push_back(code);
+  return all;
 }
 
 }  // namespace tenon::opgen

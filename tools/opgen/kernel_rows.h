@@ -34,8 +34,7 @@ void add_record_rows(const OpDef& def, const Operator& op, std::vector<KernelRow
 /// The name of the BuiltinCode of an entry for a signature: "code_PointwiseCall_Tensor_of_Tensor".
 std::string code_name(const std::string& entry, const FunctionSchema& schema);
 
-/// Code that exists once for each signature, in `count` files: each signature's name, its C++ and what was
-/// asked for. Which file a signature is in follows from its text, so that a new one changes one file.
+/// Code that exists once for each signature: its name, its C++ and what was asked for.
 struct SignatureCode {
   std::string word;
   std::string signature;
@@ -43,6 +42,6 @@ struct SignatureCode {
   std::string returns;
   std::set<std::string> entries;
 };
-std::vector<std::vector<SignatureCode>> signature_code(const std::vector<OpDef>& defs, size_t count);
+std::vector<SignatureCode> signature_code(const std::vector<OpDef>& defs);
 
 }  // namespace tenon::opgen

@@ -9,6 +9,7 @@
 #include "tools/opgen/rows_forms.h"
 #include "tools/opgen/text.h"
 #include "tools/opgen/traits.h"
+#include "tools/opgen/typed_signatures.h"
 
 namespace tenon::opgen {
 
@@ -269,21 +270,30 @@ std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs) {
   std::vector<GeneratedFile> files = {{"families.cc", families_file(families)}};
   for (const Family& family : families)
     files.push_back({family.source("operators"), FamilyPrinter(defs, family).print()});
-  const auto add = [&](size_t count, const char* stem, bool above, std::vector<const char*> headers) {
-    const auto parts = signature_code(defs, count);
-    for (size_t i = 0; i < count; ++i) {
-      std::string text = banner("What operators of one C++ signature share.");
+  const std::vector<SignatureCode> all = signature_code(defs);
+  // Which file a signature is in follows from its text, so that a new one changes one file.
+  const auto add = [&](size_t count, const char* stem, bool above, const auto& headers, auto&& belongs) {
+    std::vector<std::string> texts(count, banner("What operators of one C++ signature share."));
+    for (std::string& text : texts) {
       for (const char* header : headers) text += fmt::format("#include \"{}\"\n", header);
       text += "\nnamespace tenon::detail {\n\n";
-      for (const SignatureCode& code : parts[i]) text += signature_text(code, above);
-      files.push_back({fmt::format("{}_{}.cc", stem, i), text + "\n}  // namespace tenon::detail\n"});
     }
+    for (const SignatureCode& code : all)
+      if (belongs(code)) texts[stable_hash(code.word) % count] += signature_text(code, above);
+    for (size_t i = 0; i < count; ++i)
+      files.push_back({fmt::format("{}_{}.cc", stem, i), texts[i] + "\n}  // namespace tenon::detail\n"});
   };
-  add(kSignatureFiles, "signatures", false,
-      {"tenon/core/source_mark.h", "tenon/iter/pointwise.h", "tenon/ops/forms/factory_out.h",
-       "tenon/ops/forms/registration.h", "tenon/ops/forms/structured.h", "tenon/ops/forms/update.h"});
+  const auto is_common = [](const SignatureCode& code) { return has_typed_code(code.signature); };
+  const std::vector<const char*> below = {"tenon/core/source_mark.h",      "tenon/iter/pointwise.h",
+                                          "tenon/ops/forms/factory_out.h", "tenon/ops/forms/registration.h",
+                                          "tenon/ops/forms/structured.h",  "tenon/ops/forms/update.h"};
+  add(kSignatureFiles, "signatures", false, below, is_common);
+  add(kRareSignatureFiles, "rare_signatures", false, below,
+      [&](const SignatureCode& code) { return !is_common(code); });
   add(kHistoryFiles, "history", true,
-      {"tenon/autograd/history.h", "tenon/ops/forms/registration.h", "tenon/record/gate.h"});
+      std::vector<const char*>{"tenon/autograd/history.h", "tenon/ops/forms/registration.h",
+                               "tenon/record/gate.h"},
+      [](const SignatureCode&) { return true; });
   return files;
 }
 

@@ -22,7 +22,7 @@ std::string stub_definitions(const std::vector<OpDef>& defs, const Family& famil
 /// The headers of the stubs with these names.
 std::set<std::string> stub_headers(const std::vector<OpDef>& defs, const std::vector<std::string>& names);
 /// The functions and tables of each family, FAMILY/operators.cc, and the code of each signature,
-/// signatures_*.cc.
+/// signatures_*.cc and rare_signatures_*.cc.
 std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs);
 /// PointwiseInfo of every expression and of its derivatives, and their SIMD kernels.
 std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs);

@@ -4,6 +4,8 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
@@ -32,6 +34,17 @@ Tensor whole_tensor(PyObject* o) {
 bool is_nested(PyObject* o) noexcept {
   return !is_tensor(o) && !is_numpy_array(o) && PySequence_Check(o) && !PyUnicode_Check(o) &&
          !PyIndex_Check(o) && !PyFloat_Check(o);
+}
+
+/// The dtype of a NumPy scalar, found from the name of its type, so that NumPy need not be imported; none for
+/// other objects, and for NumPy's dtypes that Tenon lacks.
+std::optional<DType> dtype_of_numpy_scalar(PyObject* o) noexcept {
+  const std::string_view type(Py_TYPE(o)->tp_name);
+  if (!type.starts_with("numpy.")) return std::nullopt;
+  for (const DType t : kDTypes) {
+    if (dtype_info(t).numpy && type.substr(6) == name(t)) return t;
+  }
+  return std::nullopt;
 }
 
 /// The shape of a nested sequence, found from its first items, and the category of its numbers.
@@ -94,6 +107,8 @@ class Survey {
   }
 
   void add_number(PyObject* o) {
+    if (PyFloat_CheckExact(o)) return add(default_dtype());
+    if (const std::optional<DType> t = dtype_of_numpy_scalar(o)) return add(*t);
     if (PyFloat_Check(o)) return add(default_dtype());
     if (PyBool_Check(o)) return add(DType::Bool);
     if (PyLong_Check(o)) return add(DType::Int64);

@@ -10,7 +10,7 @@ import math
 
 from .. import _C
 from ..arguments import checked as _checked, describe as _describe
-from ..autograd.function import Function
+from ..autograd.function import Function, once_differentiable as _once_differentiable
 from .loss_functions import reduction_of as _reduction_of
 
 TYPE_CHECKING = False
@@ -127,6 +127,7 @@ class _CTC(Function):
         return loss
 
     @staticmethod
+    @_once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         log_probs, alpha, loss = ctx.saved_tensors
         states = ctx.states

@@ -60,6 +60,14 @@ def test_the_gradient_of_ctc_is_that_of_the_paths():
         assert abs(slope - logits.grad[at].item()) < 1e-8
 
 
+def test_ctc_has_one_derivative():
+    log_probs, scale = tensor(4, 1, 3).log_softmax(2).requires_grad_(), tenon.tensor(2.0, dtype=tenon.float64, requires_grad=True)
+    loss = scale * F.ctc_loss(log_probs, tenon.tensor([[1]]), [4], [1])
+    (slope,) = tenon.autograd.grad(loss, log_probs, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        slope.sum().backward()
+
+
 def test_labels_that_do_not_fit_have_no_likelihood():
     log_probs = tensor(2, 1, 3).log_softmax(2).requires_grad_()
     assert F.ctc_loss(log_probs, tenon.tensor([[1, 1]]), [2], [2], reduction="none").tolist() == [math.inf]

@@ -18,7 +18,7 @@ RIGHT = {
     "nhead": 2, "padding": 1, "value": 0.5, "threshold": 0.5, "output_size": 2, "upscale_factor": 2, "downscale_factor": 2, "groups": 1,
     "norm_type": 2.0, "dim": 1, "unflattened_size": (2, 2), "num_layers": 1, "encoder_layer": nn.TransformerEncoderLayer(4, 2, 8),
     "decoder_layer": nn.TransformerDecoderLayer(4, 2, 8), "input_size": 3, "hidden_size": 4, "mode": "LSTM", "num_chunks": 4, "bias": True,
-    "in1_features": 2, "in2_features": 2, "size": 3, "n_classes": 5, "cutoffs": [2],
+    "in1_features": 2, "in2_features": 2, "size": 3, "n_classes": 5, "num_classes": 5, "cutoffs": [2],
 }  # fmt: skip
 #: Of two arguments, these classes want one.
 ONE_OF_TWO = {"FractionalMaxPool2d": {"output_size": 2}, "FractionalMaxPool3d": {"output_size": 2}}

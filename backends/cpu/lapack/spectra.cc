@@ -106,6 +106,56 @@ bool svd(int64_t rows, int64_t columns, S* a, typename RealOf<S>::type* values, 
   return info == 0;
 }
 
+template <class I, class S>
+bool general(int64_t size, S* a, std::complex<typename RealOf<S>::type>* values,
+             std::complex<typename RealOf<S>::type>* vectors) {
+  using T = typename RealOf<S>::type;
+  const I n = static_cast<I>(size), one = 1;
+  const char left = 'N', right = vectors ? 'V' : 'N';
+  const auto order = static_cast<size_t>(size);
+  I info = 0;
+  S works{};
+  // Values as LAPACK has them: real and imaginary parts apart where `a` is real.
+  std::vector<T> parts(2 * order);
+  std::vector<S> columns(vectors && !kIsComplex<S> ? order * order : 1);
+  const auto call = [&](S* work, I num_works) {
+    if constexpr (kIsComplex<S>) {
+      static const auto run =
+          function_of<Function<const char*, const char*, const I*, S*, const I*, S*, S*, const I*, S*,
+                               const I*, S*, const I*, T*, I*, size_t, size_t>,
+                      S>("geev");
+      run(&left, &right, &n, a, &n, values, columns.data(), &one, vectors ? vectors : columns.data(),
+          vectors ? &n : &one, work, &num_works, parts.data(), &info, kOneLetter, kOneLetter);
+    } else {
+      static const auto run =
+          function_of<Function<const char*, const char*, const I*, S*, const I*, T*, T*, S*, const I*, S*,
+                               const I*, S*, const I*, I*, size_t, size_t>,
+                      S>("geev");
+      S unused;
+      run(&left, &right, &n, a, &n, parts.data(), parts.data() + order, &unused, &one, columns.data(),
+          vectors ? &n : &one, work, &num_works, &info, kOneLetter, kOneLetter);
+    }
+  };
+  call(&works, -1);
+  std::vector<S> work(static_cast<size_t>(std::real(works) * T(1.01)) + 1);
+  call(work.data(), static_cast<I>(work.size()));
+  if constexpr (!kIsComplex<S>) {
+    for (size_t i = 0; i < order; ++i) values[i] = {parts[i], parts[order + i]};
+    // Of a pair of conjugate values the first column has the real part of the first one's vector, the second
+    // the imaginary.
+    for (size_t i = 0; vectors && i < order; ++i) {
+      const bool pair = values[i].imag() > 0 && i + 1 < order;
+      for (size_t k = 0; k < order; ++k) {
+        const T real = columns[i * order + k], imag = pair ? columns[(i + 1) * order + k] : T(0);
+        vectors[i * order + k] = {real, imag};
+        if (pair) vectors[(i + 1) * order + k] = {real, -imag};
+      }
+      i += pair;
+    }
+  }
+  return info == 0;
+}
+
 }  // namespace
 
 bool is_used() { return !is_strict() && library().handle != nullptr; }
@@ -128,6 +178,12 @@ bool solve_svd(int64_t m, int64_t n, S* a, typename RealOf<S>::type* values, S* 
   return library().wide ? svd<int64_t>(m, n, a, values, u, v) : svd<int32_t>(m, n, a, values, u, v);
 }
 
+template <class S>
+bool solve_general(int64_t n, S* a, std::complex<typename RealOf<S>::type>* values,
+                   std::complex<typename RealOf<S>::type>* vectors) {
+  return library().wide ? general<int64_t>(n, a, values, vectors) : general<int32_t>(n, a, values, vectors);
+}
+
 using ComplexFloat = std::complex<float>;
 using ComplexDouble = std::complex<double>;
 template bool solve_hermitian(int64_t, float*, float*, bool);
@@ -138,5 +194,9 @@ template bool solve_svd(int64_t, int64_t, float*, float*, float*, float*);
 template bool solve_svd(int64_t, int64_t, double*, double*, double*, double*);
 template bool solve_svd(int64_t, int64_t, ComplexFloat*, float*, ComplexFloat*, ComplexFloat*);
 template bool solve_svd(int64_t, int64_t, ComplexDouble*, double*, ComplexDouble*, ComplexDouble*);
+template bool solve_general(int64_t, float*, ComplexFloat*, ComplexFloat*);
+template bool solve_general(int64_t, double*, ComplexDouble*, ComplexDouble*);
+template bool solve_general(int64_t, ComplexFloat*, ComplexFloat*, ComplexFloat*);
+template bool solve_general(int64_t, ComplexDouble*, ComplexDouble*, ComplexDouble*);
 
 }  // namespace tenon::cpu::lapack

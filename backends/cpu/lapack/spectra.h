@@ -1,5 +1,5 @@
-// Spectra by LAPACK (syevd, heevd and gesdd), where it is found: a tenth of the time of eigen_solvers.h from
-// order 64 on. A named exception from the same bits everywhere; not while set_strict(true). Used by
+// Spectra by LAPACK (syevd, heevd, gesdd and geev), where it is found: a tenth of the time of eigen_solvers.h
+// from order 64 on. A named exception from the same bits everywhere; not while set_strict(true). Used by
 // ops/linalg_spectral.cc. S is float, double or a complex number of them.
 #pragma once
 
@@ -35,5 +35,11 @@ bool solve_hermitian(int64_t n, S* a, typename RealOf<S>::type* values, bool vec
 /// convergence.
 template <class S>
 bool solve_svd(int64_t m, int64_t n, S* a, typename RealOf<S>::type* values, S* u, S* v);
+
+/// Eigenvalues of a [n, n], in column-major order, which is written over, and vectors of length 1 as rows of
+/// `vectors` [n, n], if not null; in no order. False without convergence.
+template <class S>
+bool solve_general(int64_t n, S* a, std::complex<typename RealOf<S>::type>* values,
+                   std::complex<typename RealOf<S>::type>* vectors);
 
 }  // namespace tenon::cpu::lapack

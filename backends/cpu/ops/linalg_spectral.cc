@@ -365,33 +365,50 @@ void _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv, std::opti
   });
 }
 
+namespace {
+
+/// Writes values and vectors, rows of `rows` [n, n], as columns of length 1.
+template <class C, class W>
+void write_general(const std::vector<W>& own, std::vector<W>& rows, int64_t n, C* values, C* to) {
+  for (int64_t k = 0; k < n; ++k) {
+    values[k] = narrow<C>(own[static_cast<size_t>(k)]);
+    if (!to) continue;
+    W* const v = rows.data() + k * n;
+    typename W::value_type square = 0;
+    for (int64_t r = 0; r < n; ++r) square += square_of(v[r]);
+    int64_t place = 0;
+    const W phase = phase_of(v, n, place) / std::sqrt(square);
+    turn(v, n, phase, place);
+    for (int64_t r = 0; r < n; ++r) to[r * n + k] = narrow<C>(v[r]);
+  }
+}
+
+}  // namespace
+
 void _linalg_eig(const Tensor& self, bool compute_v, Tensor& eigenvalues, Tensor& eigenvectors) {
   check_finite(self, "self");
-  tenon::report_kernel("linalg_eig", "eigen");
   with_numbers(self.dtype(), [&]<class S>(S) {
-    using C = std::complex<typename RealOf<S>::type>;
-    const Matrices<typename RealOf<S>::type> a(self);
+    using T = typename RealOf<S>::type;
+    using C = std::complex<T>;
+    const Matrices<T> a(self);
     const int64_t n = a.rows;
-    for_each_matrix(n == 0 ? 0 : a.count(), [&](int64_t i) {
-      const std::vector<Wide<S>> wide = read_wide<S>(a, i);
-      std::vector<std::complex<double>> own(static_cast<size_t>(n)),
-          rows(static_cast<size_t>(compute_v ? n * n : 0));
-      if (!solve_general(n, wide.data(), own.data(), compute_v ? rows.data() : nullptr))
+    const bool by_lapack = n > kSmallSpectrum && lapack::is_used();
+    tenon::report_kernel("linalg_eig", by_lapack ? "lapack" : "eigen");
+    // Of numbers W, by `solve`, whose matrix is the transposed one for LAPACK.
+    const auto solve_one = [&]<class W>(int64_t i, std::vector<W> given, auto&& solve) {
+      using Wc = std::complex<typename RealOf<W>::type>;
+      std::vector<Wc> own(static_cast<size_t>(n)), rows(static_cast<size_t>(compute_v ? n * n : 0));
+      if (!solve(n, given.data(), own.data(), compute_v ? rows.data() : nullptr))
         no_convergence(a.count() > 1 ? i : -1);
-      C* const values = static_cast<C*>(eigenvalues.data_ptr()) + i * n;
-      for (int64_t k = 0; k < n; ++k) {
-        values[k] = narrow<C>(own[static_cast<size_t>(k)]);
-        if (!compute_v) continue;
-        std::complex<double>* const v = rows.data() + k * n;
-        double square = 0;
-        for (int64_t r = 0; r < n; ++r) square += square_of(v[r]);
-        int64_t place = 0;
-        const std::complex<double> phase = phase_of(v, n, place) / std::sqrt(square);
-        turn(v, n, phase, place);
-        C* const to = static_cast<C*>(eigenvectors.data_ptr()) + i * n * n;
-        for (int64_t r = 0; r < n; ++r) to[r * n + k] = narrow<C>(v[r]);
-      }
-    });
+      write_general(own, rows, n, static_cast<C*>(eigenvalues.data_ptr()) + i * n,
+                    compute_v ? static_cast<C*>(eigenvectors.data_ptr()) + i * n * n : nullptr);
+    };
+    if (by_lapack)
+      return for_each_of_lapack(a.count(), [&](int64_t i) {
+        solve_one(i, read_wide<S, S>(a.transposed(false), i), lapack::solve_general<S>);
+      });
+    for_each_matrix(n == 0 ? 0 : a.count(),
+                    [&](int64_t i) { solve_one(i, read_wide<S>(a, i), solve_general<Wide<S>>); });
   });
 }
 

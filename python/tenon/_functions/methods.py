@@ -171,6 +171,50 @@ def share_memory_(self: Tensor) -> NoReturn:
     raise NotImplementedError("share_memory_: memory is not shared with other processes; send a tensor as bytes, or by numpy() through multiprocessing.shared_memory")
 
 
+def storage_type(self: Tensor) -> Any:
+    """The class of storages of the tensor's dtype, such as tenon.FloatStorage."""
+    from .. import storage
+
+    for name, dtype in storage._DTYPES.items():
+        if dtype is self.dtype:
+            return getattr(storage, name)
+    raise TypeError(f"storage_type: no class of storages has the dtype {self.dtype}; TypedStorage takes any")
+
+
+def const_data_ptr(self: Tensor) -> int:
+    """data_ptr(), for what only reads."""
+    return self.data_ptr()
+
+
+def _resized(function: str, self: Tensor, sizes: Any) -> Tensor:
+    from ..arguments import describe
+    from ..callers import warn
+
+    if not all(isinstance(size, int) for size in sizes):
+        raise TypeError(f"{function}: sizes must be ints, got {describe(list(sizes))}")
+    warn(f"{function}: use reshape; {function} is a former name of it in PyTorch")
+    count = 1
+    for size in sizes:
+        count *= size
+    if count != self.numel():
+        raise RuntimeError(f"{function}: the sizes {list(sizes)} have {count} elements, but the tensor has {self.numel()}; resize_ makes room for more")
+    return self.reshape(sizes)
+
+
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """reshape to sizes with as many elements, under a former name that warns. resize_ changes the tensor itself."""
+    return _resized("resize", self, sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else sizes)
+
+
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """reshape to the sizes of another tensor with as many elements, under a former name that warns."""
+    if not isinstance(tensor, _T):
+        from ..arguments import describe
+
+        raise TypeError(f"resize_as: tensor must be a Tensor, got {describe(tensor)}")
+    return _resized("resize_as", self, tensor.shape)
+
+
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether a tensor has the same storage, offset, sizes and strides."""
     if not isinstance(tensor, _T):
@@ -242,7 +286,7 @@ _METHODS = {
     function.__name__: function
     for function in (
         squeeze_, unsqueeze_, t_, transpose_, swapaxes_, swapdims_, arctan2_, cdouble, cfloat, apply_, map_, map2_, new, is_shared, share_memory_,
-        is_set_to, index_reduce_, nonzero_static, unique, unique_consecutive, lu, dim_order, float_power_,
+        is_set_to, index_reduce_, nonzero_static, storage_type, const_data_ptr, resize, resize_as, unique, unique_consecutive, lu, dim_order, float_power_,
     )
 }  # fmt: skip
 _METHODS |= {

@@ -3,7 +3,6 @@ about such a name is read."""
 
 INSTEAD = {
     # Of a tensor
-    "storage_type": "x.dtype",
     "cuda": 'x.to("cuda"), where a plug-in offers a device of that name; there is no CUDA in Tenon',
     # Functions and rooms
     "quasirandom": "scipy.stats.qmc.Sobol, whose points tenon.from_numpy takes",

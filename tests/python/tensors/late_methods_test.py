@@ -88,6 +88,23 @@ def test_other_names():
     assert y.retains_grad
 
 
+def test_former_names():
+    x = tenon.arange(6.0)
+    assert x.storage_type() is tenon.FloatStorage and x.const_data_ptr() == x.data_ptr()
+    with pytest.warns(UserWarning, match="resize: use reshape"):
+        assert x.resize(2, 3).shape == x.resize([2, 3]).shape == (2, 3)
+    with pytest.warns(UserWarning, match="resize_as: use reshape"):
+        assert x.resize_as(tenon.ones(3, 2)).shape == (3, 2)
+    with pytest.warns(UserWarning), pytest.raises(RuntimeError, match=r"resize: the sizes \[4\] have 4 elements, but the tensor has 6"):
+        x.resize(4)
+    with pytest.raises(TypeError, match="storage_type: no class of storages"):
+        tenon.empty(1, dtype=tenon.float8_e5m2).storage_type()
+    with pytest.raises(TypeError, match="resize: sizes must be ints"):
+        x.resize("a")
+    with pytest.raises(TypeError, match="resize_as: tensor must be a Tensor"):
+        x.resize_as([6])
+
+
 def test_what_cannot_be_done_says_so():
     for call, kind, text in (
         (lambda x: x.share_memory_(), NotImplementedError, "memory is not shared"),

@@ -32,6 +32,8 @@ struct Function {
   bool costly = false;
   /// Whether printed code calls it rather than inlining it: long definitions with several uses.
   bool apart = false;
+  /// Whether machines with AVX-512 run the primitive of AVX2: long ones that are seldom called.
+  bool narrow = false;
   /// One line for the documentation.
   std::string_view doc = {};
 

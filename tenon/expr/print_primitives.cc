@@ -14,8 +14,7 @@ namespace {
 // Highway's headers are a minor part (docs/decisions/0001-kernel-compile-budget.md).
 constexpr size_t kKernelsPerFile = 48;
 
-// Special functions: long, and called too seldom for a form of AVX-512.
-bool is_special(const Primitive& p) { return p.op == Op::Call && functions()[p.function].widens(); }
+bool is_narrow(const Primitive& p) { return p.op == Op::Call && functions()[p.function].narrow; }
 
 }  // namespace
 
@@ -24,16 +23,17 @@ std::vector<GeneratedFile> print_interpreter_primitives(std::string_view prefix)
   std::vector<GeneratedFile> files;
   std::string declarations;
   std::vector<std::string> rows(all.size());
-  for (const bool special : {false, true}) {
+  for (const bool narrow : {false, true}) {
     std::vector<size_t> chosen;
     for (size_t i = 0; i < all.size(); ++i) {
-      if (is_special(all[i]) == special) chosen.push_back(i);
+      if (is_narrow(all[i]) == narrow) chosen.push_back(i);
     }
-    for (size_t begin = 0; begin < chosen.size(); begin += kKernelsPerFile) {
-      const std::string table = fmt::format("primitives_{}", files.size());
+    const size_t each = narrow ? std::max(chosen.size(), size_t{1}) : kKernelsPerFile;
+    for (size_t begin = 0; begin < chosen.size(); begin += each) {
+      const std::string table = narrow ? "primitives_narrow" : fmt::format("primitives_{}", files.size());
       std::vector<ExpressionPtr> expressions;
       std::vector<PrintedKernel> kernels;
-      for (size_t i = begin; i < std::min(chosen.size(), begin + kKernelsPerFile); ++i) {
+      for (size_t i = begin; i < std::min(chosen.size(), begin + each); ++i) {
         const Primitive& p = all[chosen[i]];
         const ExpressionPtr& e = expressions.emplace_back(primitive_expression(p));
         kernels.push_back({kernel_name(p), e.get()});
@@ -41,7 +41,7 @@ std::vector<GeneratedFile> print_interpreter_primitives(std::string_view prefix)
       }
       declarations += fmt::format("extern PointwiseTables {};\n", table);
       const std::string name = fmt::format("{}{}.cc", prefix, table);
-      files.push_back({table + ".cc", print_simd_file(kernels, table, name, special)});
+      files.push_back({table + ".cc", print_simd_file(kernels, table, name, narrow)});
     }
   }
   files.push_back(

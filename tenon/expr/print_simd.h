@@ -41,8 +41,9 @@ struct GeneratedFile {
 };
 
 /// The primitives of the tile interpreter: every op and function in every compute type that it runs in, split
-/// over files of bounded size, and the index `primitives_table.cc` that the interpreter links against.
-/// `prefix` is put before the names in #include directives (e.g. "generated/").
+/// over files of bounded size, `narrow` functions in `primitives_narrow.cc`, and last the index
+/// `primitives_table.cc` that the interpreter links against. `prefix` is put before the names in #include
+/// directives (e.g. "generated/").
 std::vector<GeneratedFile> print_interpreter_primitives(std::string_view prefix);
 
 }  // namespace tenon::expr

@@ -12,7 +12,7 @@ inline constexpr size_t kSignatureFiles = 2;
 inline constexpr size_t kRareSignatureFiles = 4;
 inline constexpr size_t kHistoryFiles = 2;
 inline constexpr size_t kKernelFiles = 6;
-inline constexpr size_t kPrimitiveFiles = 7;
+inline constexpr size_t kPrimitiveFiles = 6;
 /// Of the Python binding.
 inline constexpr size_t kPythonSignatureFiles = 2;
 

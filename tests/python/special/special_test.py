@@ -94,7 +94,7 @@ def test_a_function_with_zeros_keeps_them(name):
     points = np.concatenate([-OSCILLATING, np.linspace(0, 100, 21)]) if name == "airy_ai" else OSCILLATING
     for x, result in zip(points, f(tenon.tensor(points)).tolist()):
         value = exact(mp.mpf(float(x)))
-        envelope = 0.39 / abs(x) ** 0.25 if name == "airy_ai" else 0.56 / abs(x) ** 0.5
+        envelope = 0.39 / max(abs(x), 1) ** 0.25 if name == "airy_ai" else 0.56 / max(abs(x), 1) ** 0.5
         oscillates = x < -1 if name == "airy_ai" else x > 1
         assert abs(mp.mpf(result) - value) <= max(2 * _ulp(value), _ulp(envelope) if oscillates else 0), x
     if name.startswith("bessel_j"):

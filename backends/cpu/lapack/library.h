@@ -12,7 +12,7 @@ struct Library {
   const char* prefix = "";  ///< Of the names of functions, before "dsyevd",
   const char* suffix = "";  ///< and after it.
   bool wide = false;        ///< Integers have 64 bits.
-  /// OpenBLAS's: threads of calls from this thread; returns what it was. Null elsewhere.
+  /// OpenBLAS's number of threads; returns what it was. Null elsewhere.
   int (*set_threads)(int) = nullptr;
 
   /// The address of a function by its plain name; null if there is none.

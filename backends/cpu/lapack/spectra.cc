@@ -1,6 +1,7 @@
 #include "backends/cpu/lapack/spectra.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -156,15 +157,25 @@ bool general(int64_t size, S* a, std::complex<typename RealOf<S>::type>* values,
   return info == 0;
 }
 
+/// Who has set the library's number of threads, and what it was.
+struct {
+  std::mutex mutex;
+  int users = 0, before = 0;
+} g_threads;
+
 }  // namespace
 
 bool is_used() { return !is_strict() && library().handle != nullptr; }
 
 Threads::Threads(int count) {
-  if (library().set_threads) before_ = library().set_threads(count);
+  if (!library().set_threads) return;
+  const std::lock_guard lock(g_threads.mutex);
+  if (g_threads.users++ == 0) g_threads.before = library().set_threads(count);
 }
 Threads::~Threads() {
-  if (library().set_threads) library().set_threads(before_);
+  if (!library().set_threads) return;
+  const std::lock_guard lock(g_threads.mutex);
+  if (--g_threads.users == 0) library().set_threads(g_threads.before);
 }
 
 template <class S>

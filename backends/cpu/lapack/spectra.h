@@ -13,16 +13,14 @@ namespace tenon::cpu::lapack {
 /// Whether there is a library that may be asked now.
 bool is_used();
 
-/// Threads of the library's calls from this thread while it lives.
+/// Sets how many threads the library has, while it lives. OpenBLAS has one number for the process, which
+/// NumPy reads too: of several that live at once the first one sets it, and the last one puts back what was.
 class Threads {
  public:
   explicit Threads(int count);
   ~Threads();
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_ = 0;
 };
 
 /// Ascending eigenvalues [n] of the Hermitian matrix whose lower triangle is that of a [n, n], in row-major

@@ -151,10 +151,8 @@ void eigh_by_eigen(const Matrices<typename RealOf<S>::type>& a, Tensor& values, 
 /// Calls f(i) for each matrix; LAPACK has the threads that are left.
 template <class F>
 void for_each_of_lapack(int64_t count, F&& f) {
-  for_each_matrix(count, [&](int64_t i) {
-    const lapack::Threads threads(count == 1 ? num_threads() : 1);
-    f(i);
-  });
+  const lapack::Threads threads(count == 1 ? num_threads() : 1);
+  for_each_matrix(count, f);
 }
 
 template <class S>

@@ -71,3 +71,18 @@ def test_strict_mode_has_the_bits_that_are_without_it(file):
 def test_a_file_that_is_no_lapack_is_none(file):
     assert run(COUNTS + "print('lapack' in names(calls['eigh']))", "/nowhere/liblapack.so") == "False\n"
     assert run(COUNTS + "print('lapack' in names(calls['eigh']))", "libm.so.6") == "False\n"
+
+
+def test_its_number_of_threads_is_put_back(file):
+    """NumPy has the same library, and threads of a program call it at once."""
+    code = COUNTS + f"""
+import ctypes, threading
+library = ctypes.CDLL({file!r})
+library.scipy_openblas_set_num_threads64_(3)
+batch = tenon.randn(6, 20, 20)
+threads = [threading.Thread(target=lambda x=x: [L.eigh(x) for _ in range(20)]) for x in (a, batch, a)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(library.scipy_openblas_get_num_threads64_())
+"""
+    assert run(code, file) == "3\n"

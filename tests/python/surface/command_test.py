@@ -240,7 +240,7 @@ def test_stubs_and_info():
     assert any(s["name"] == "mm" and s["devices"] == ["cpu"] for s in json.loads(run("stubs", "--json")))
     facts = json.loads(run("info", "--json", env={**ENVIRONMENT, "TENON_STRICT": "1"}))
     assert facts["tenon"] == tenon.__version__ and facts["cpu target"] == tenon.cpu_target_name()
-    assert facts["environment"] == {"TENON_CACHE": "0", "TENON_STRICT": "1"} and facts["devices"][0] == "cpu"
+    assert facts["environment"] == {"TENON_CACHE": "0", "TENON_LAPACK": "off", "TENON_STRICT": "1"} and facts["devices"][0] == "cpu"
     assert facts["module"] == tenon._C.__file__ and facts["operators"] >= len(tenon.dispatch.operators("aten"))
     assert re.search(r"^threads +\d+$", run("info"), re.MULTILINE)
 

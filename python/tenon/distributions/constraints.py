@@ -296,6 +296,8 @@ class _Symmetric(_Square):
 def _pivots(value: Tensor, least: float) -> Tensor:
     """Whether elimination without exchanges leaves pivots above `least` times the largest diagonal element, of symmetric matrices."""
     good = tn.ones(value.shape[:-2], dtype=tn.bool, device=value.device)
+    if value.shape[-1] == 0:
+        return good
     rest = value
     scale = value.diagonal(dim1=-2, dim2=-1).abs().amax(-1)
     for _ in range(value.shape[-1]):

@@ -11,7 +11,7 @@ from ..functional import broadcast_shapes
 from . import constraints
 from .distribution import Distribution
 from .multivariate_normal import _half_log_det, _mahalanobis, _times
-from .utils import lazy_property, standard_normal
+from .utils import check_tensors, lazy_property, standard_normal
 
 __all__ = ["LowRankMultivariateNormal"]
 
@@ -50,6 +50,7 @@ class LowRankMultivariateNormal(Distribution):
     has_rsample = True
 
     def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
+        check_tensors("LowRankMultivariateNormal", loc=loc, cov_factor=cov_factor, cov_diag=cov_diag)
         if loc.dim() < 1:
             raise ValueError("LowRankMultivariateNormal: loc must be at least one-dimensional, got a tensor without dimensions")
         n = loc.shape[-1]

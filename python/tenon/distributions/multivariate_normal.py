@@ -10,7 +10,7 @@ from .._C import Size, Tensor
 from ..functional import broadcast_shapes
 from . import constraints
 from .distribution import Distribution
-from .utils import lazy_property, standard_normal
+from .utils import check_tensors, lazy_property, standard_normal
 
 __all__ = ["MultivariateNormal"]
 
@@ -46,6 +46,7 @@ def _one_matrix(name: str, given: dict[str, Tensor | None]) -> tuple[str, Tensor
     if len(found) != 1:
         raise ValueError(f"{name}: expected exactly one of covariance_matrix or precision_matrix or scale_tril, got {len(found)} of them")
     kind, matrix = found[0]
+    check_tensors(name, **{kind: matrix})
     if matrix.dim() < 2:
         raise ValueError(f"{name}: {kind} must be two-dimensional or more, with optional leading batch dimensions, got shape {tuple(matrix.shape)}")
     return kind, matrix
@@ -109,6 +110,7 @@ class MultivariateNormal(MatrixParameter, Distribution):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
+        check_tensors("MultivariateNormal", loc=loc)
         if loc.dim() < 1:
             raise ValueError("MultivariateNormal: loc must be at least one-dimensional, got a tensor without dimensions")
         kind, matrix = _one_matrix(

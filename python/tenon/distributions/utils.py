@@ -31,6 +31,13 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return tuple(broadcast_tensors(*(v if isinstance(v, Tensor) else tn.tensor(float(v), dtype=dtype, device=device) for v in values)))
 
 
+def check_tensors(name: str, **given: Any) -> None:
+    """Raises TypeError unless all that are given are tensors."""
+    for what, value in given.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{name}: {what} must be a Tensor, got {type(value).__name__}; tenon.tensor makes one")
+
+
 def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
     return tn.randn(shape, dtype=dtype, device=device)
 

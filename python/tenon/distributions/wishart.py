@@ -13,7 +13,7 @@ from ..functional import broadcast_shapes
 from . import constraints
 from .exp_family import ExponentialFamily
 from .multivariate_normal import MatrixParameter, _half_log_det, _one_matrix
-from .utils import is_number, standard_normal
+from .utils import check_tensors, is_number, standard_normal
 
 __all__ = ["Wishart"]
 
@@ -46,6 +46,7 @@ class Wishart(MatrixParameter, ExponentialFamily):
         if matrix.shape[-2] != p:
             raise ValueError(f"Wishart: expected {kind} of shape [..., p, p], got {tuple(matrix.shape)}")
         df = tn.tensor(float(df), dtype=matrix.dtype, device=matrix.device) if is_number(df) else df
+        check_tensors("Wishart", df=df)
         batch = tuple(broadcast_shapes(df.shape, matrix.shape[:-2]))
         self.df = df.expand(batch)
         self.__dict__[kind] = matrix.expand(batch + (p, p))

@@ -224,6 +224,23 @@ def test_what_makes_no_sense_is_refused(call, text):
         call()
 
 
+@pytest.mark.parametrize("call, text", [
+    (lambda: D.MultivariateNormal([0.0], t([[1.0]])), "MultivariateNormal: loc must be a Tensor, got list; tenon.tensor makes one"),
+    (lambda: D.MultivariateNormal(t([0.0]), scale_tril=[[1.0]]), "MultivariateNormal: scale_tril must be a Tensor, got list"),
+    (lambda: D.LowRankMultivariateNormal(t([0.0]), t([[1.0]]), 1.0), "LowRankMultivariateNormal: cov_diag must be a Tensor, got float"),
+    (lambda: D.Wishart(None, t([[1.0]])), "Wishart: df must be a Tensor, got NoneType"),
+    (lambda: D.LKJCholesky(2.5), "LKJCholesky: expected dim to be an integer greater than or equal to 2, got 2.5"),
+])  # fmt: skip
+def test_what_is_no_tensor_is_refused(call, text):
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+def test_vectors_without_elements_have_distributions():
+    d = D.MultivariateNormal(tenon.ones(0), tenon.ones(0, 0))
+    assert d.sample((2,)).shape == (2, 0) and d.log_prob(d.sample((2,))).tolist() == [0, 0] and d.entropy().item() == 0
+
+
 def test_wishart_says_that_draws_may_be_singular():
     with pytest.warns(UserWarning, match="Wishart: draws of df below p are often singular"):
         d = D.Wishart(1.01, tenon.eye(2) * 1e-3)

@@ -97,7 +97,15 @@ std::string with_name(const char* called, std::string_view text) {
   const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   const auto word = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), in_name) - text.begin());
   const bool starts = word > 0 && text.substr(word).starts_with(": ");
-  const bool named = !*called || starts || text.find(called) != std::string_view::npos;
+  // As a word: "integer" has no name of `ge`.
+  const auto names = [&] {
+    const size_t length = std::strlen(called);
+    for (size_t at = text.find(called); at != std::string_view::npos; at = text.find(called, at + 1))
+      if ((at == 0 || !in_name(text[at - 1])) && (at + length == text.size() || !in_name(text[at + length])))
+        return true;
+    return false;
+  };
+  const bool named = !*called || starts || names();
   return (named ? std::string() : std::string(called) + ": ").append(text);
 }
 

@@ -60,7 +60,7 @@ class Future(Generic[T]):
     def set_exception(self, result: BaseException) -> None:
         """Sets an error, which wait() and value() raise."""
         if not isinstance(result, BaseException):
-            raise AssertionError(f"Future: set_exception takes an exception, got {_describe(result)}")
+            raise TypeError(f"Future: set_exception takes an exception, got {_describe(result)}")
         self._finish(None, result)
 
     def _add(self, callback: Callable[[Future[T]], Any]) -> None:

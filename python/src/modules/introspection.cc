@@ -316,7 +316,7 @@ PyObject* can_cast_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
 }
 
 PyObject* result_type_of(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return guarded([&] {
+  return guarded("result_type", [&] {
     static constexpr const char* kNames[] = {"tensor1", "tensor2"};
     const auto operands = spread("result_type", kNames, 2, args, n, keywords);
     Promotion promotion;

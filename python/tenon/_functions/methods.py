@@ -114,6 +114,13 @@ def _check_apply(function: str, self: Tensor, callable_: Any) -> None:
         raise TypeError(f"{function}: callable must be callable, got {describe(callable_)}")
 
 
+def _called(function: str, callable_: Any, rows: Any) -> list[Any]:
+    try:
+        return [callable_(*row) for row in rows]
+    except TypeError as e:
+        raise TypeError(f"{function}: callable raised TypeError: {e}") from e
+
+
 def _filled(self: Tensor, numbers: list[Any]) -> Tensor:
     return self.copy_(_C.tensor(numbers, dtype=self.dtype).reshape(self.shape)) if numbers else self
 
@@ -121,7 +128,7 @@ def _filled(self: Tensor, numbers: list[Any]) -> Tensor:
 def apply_(self: Tensor, callable: Any) -> Tensor:
     """Each element x replaced by callable(x), one after the other. Slow; for the CPU."""
     _check_apply("apply_", self, callable)
-    return _filled(self, [callable(x) for x in self.flatten().tolist()])
+    return _filled(self, _called("apply_", callable, ((x,) for x in self.flatten().tolist())))
 
 
 def _mapped(function: str, self: Tensor, others: tuple[Any, ...], callable: Any) -> Tensor:
@@ -134,7 +141,7 @@ def _mapped(function: str, self: Tensor, others: tuple[Any, ...], callable: Any)
         if other.dtype is not self.dtype:
             raise TypeError(f"{function}: tensor must be {self.dtype}, as the tensor itself, got {other.dtype}")
     columns = [x.expand(self.shape).flatten().tolist() for x in others]
-    return _filled(self, [callable(*row) for row in zip(self.flatten().tolist(), *columns)])
+    return _filled(self, _called(function, callable, zip(self.flatten().tolist(), *columns)))
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:

@@ -85,10 +85,10 @@ def test_batch_norms_in_the_weights_before_them(transpose):
         (lambda o: nn.LinearCrossEntropyLoss(2, 3, label_smoothing=2.0), RuntimeError, "label_smoothing must be between"),
         (lambda o: nn.grad.conv2d_input([1, 2, 3], o(2, 2, 2, 2), o(1, 2, 2, 2)), ValueError, "that of 4 dimensions"),
         (lambda o: nn.grad.conv2d_weight(o(1, 2), [1, 2, 3, 3], o(1, 2, 2, 2)), RuntimeError, "input must have 4 dimensions"),
-        (lambda o: nn.utils.fuse_conv_bn_eval(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1)), AssertionError, "call eval"),
-        (lambda o: nn.utils.fuse_conv_bn_eval(nn.Conv2d(1, 1, 1).eval(), nn.BatchNorm2d(1, track_running_stats=False).eval()), AssertionError,
+        (lambda o: nn.utils.fuse_conv_bn_eval(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1)), ValueError, "call eval"),
+        (lambda o: nn.utils.fuse_conv_bn_eval(nn.Conv2d(1, 1, 1).eval(), nn.BatchNorm2d(1, track_running_stats=False).eval()), ValueError,
          "must have running statistics"),
-        (lambda o: nn.utils.fuse_linear_bn_eval(nn.Linear(1, 3).eval(), nn.BatchNorm1d(2).eval()), AssertionError, "out_features, 3, or 1"),
+        (lambda o: nn.utils.fuse_linear_bn_eval(nn.Linear(1, 3).eval(), nn.BatchNorm1d(2).eval()), ValueError, "out_features, 3, or 1"),
     ],
 )  # fmt: skip
 def test_errors_say_what_is_wrong(call, kind, text):

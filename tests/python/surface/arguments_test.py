@@ -82,6 +82,7 @@ def test_a_subclass_is_named_as_itself():
         (lambda: tenon.ones(2).to("\ud800"), "^to: a str with lone surrogates names no device$"),
         (lambda: tenon.einsum("\ud800", tenon.ones(2)), "^einsum: a str with lone surrogates, which has no UTF-8$"),
         (lambda: tenon.device("cpu", "1"), r"^device\(\): argument 'index' must be int, not str$"),
+        (lambda: tenon.result_type(0.5, 2**70), f"^result_type: an integer beyond 64 bits: {2**70}$"),
         (lambda: tenon.ge(tenon.ones(2), 2**63), f"^ge: an integer beyond 64 bits: {2**63}$"),
         (lambda: tenon.ones(2).diag(-(2**70)), f"^diag: an integer beyond 64 bits: {-(2**70)}$"),
         (lambda: tenon.ones(10**400), r"^ones: an integer beyond 64 bits: 10000000000000000000\.\.\. \(401 digits\)$"),

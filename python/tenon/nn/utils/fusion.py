@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 
 from ... import _C
-from ...arguments import check_module as _check_module
+from ...arguments import check_module as _check_module, describe as _describe
+from ..module import Module
 from ..parameter import Parameter
 
 TYPE_CHECKING = False
@@ -18,10 +19,13 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def _check(function: str, layer: Any, bn: Any) -> None:
+    for name, module in (("the layer", layer), ("bn", bn)):
+        if not isinstance(module, Module):
+            raise TypeError(f"{function}: {name} must be a Module, got {_describe(module)}")
     if layer.training or bn.training:
-        raise AssertionError(f"{function}: both modules must be in eval mode, for training changes the statistics; call eval()")
+        raise ValueError(f"{function}: both modules must be in eval mode, for training changes the statistics; call eval()")
     if bn.running_mean is None or bn.running_var is None:
-        raise AssertionError(f"{function}: the batch norm must have running statistics; make it with track_running_stats")
+        raise ValueError(f"{function}: the batch norm must have running statistics; make it with track_running_stats")
 
 
 def _fused(weight: Tensor, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float, by: Any, shift: Any, shape: list[int]) -> Any:
@@ -64,7 +68,7 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """A copy of a linear layer whose results are those of the batch norm after it."""
     _check("fuse_linear_bn_eval", linear, bn)
     if linear.out_features != bn.num_features and bn.num_features != 1:
-        raise AssertionError(
+        raise ValueError(
             f"fuse_linear_bn_eval: the batch norm must have out_features, {linear.out_features}, or 1 feature, got {bn.num_features}"
         )
     found = copy.deepcopy(linear)

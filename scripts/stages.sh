@@ -84,8 +84,9 @@ stage_install() {
 
 stage_cpp() { ctest --test-dir build/release --output-on-failure -j2 ${SELECT:+-R "$SELECT"}; }
 
-# Tests that build copies of the tree, build devices outside of it or run the kit on whole devices take minutes each.
-LONG_TESTS=(tests/integration tests/devices/build_test.py tests/docs/conformance_test.py tests/docs/tutorial_device_test.py)
+# Tests that build copies of the tree or programs outside of it, build devices, or run the kit on whole devices take minutes each.
+LONG_TESTS=(tests/integration tests/devices/build_test.py tests/devices/kit_test.py tests/docs/conformance_test.py
+  tests/docs/tutorial_device_test.py tests/packaging/consumers_test.py)
 
 # Python tests but for long ones and conformance, of PRESET's build: python_tests PRESET OPTIONS.
 python_tests() { pytest_twice "$@" tests --ignore tests/conformance "${LONG_TESTS[@]/#/--ignore=}"; }

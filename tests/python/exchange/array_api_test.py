@@ -126,7 +126,7 @@ def test_limits_and_kinds_of_dtypes():
 
 def test_the_namespace_describes_itself():
     info = xp.__array_namespace_info__()
-    assert info.default_device() == tenon.device("cpu") and info.devices() == [tenon.device("cpu")]
+    assert info.default_device() == tenon.device("cpu") and info.devices()[0] == tenon.device("cpu")  # those of other tests follow
     assert info.default_dtypes(device=info.default_device()) == {
         "real floating": xp.float32, "complex floating": xp.complex64, "integral": xp.int64, "indexing": xp.int64,
     }  # fmt: skip

@@ -35,7 +35,7 @@ calls = {
 """
 
 
-@pytest.fixture(params=FILES[:1])
+@pytest.fixture(params=FILES[:1], ids=["numpy"] * len(FILES[:1]))
 def file(request):
     return request.param
 

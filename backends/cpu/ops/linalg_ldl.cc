@@ -7,8 +7,8 @@
 #include <complex>
 #include <vector>
 
-#include "backends/cpu/ops/linalg_matrices.h"
 #include "backends/cpu/linalg/vectors.h"
+#include "backends/cpu/ops/linalg_matrices.h"
 #include "tenon/core/kernel_report.h"
 #include "tenon/generated/linalg/kernels.h"
 #include "tenon/ops/elements/elements.h"

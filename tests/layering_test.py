@@ -89,7 +89,7 @@ PYTHON = [
     {"_names", "_program", "_tools", "_names.instead", "version"},
     {"_names.absent", "_polynomials"},
     {"autograd"},
-    {"amp", "no_device"},
+    {"amp", "no_device", "_roots"},
     {"backends", "cpu", "cuda", "mps", "xpu", "functional", "dispatch", "_tools.imports", "_names.info", "infer_schema", "tags", "_names.legacy",
      "_tools.loaded", "linalg", "fft", "_names.numerics", "_tools.pages", "prefix", "random", "namespaces", "safetensors", "special", "testing", "_names.html",
      "_names.windows", "futures", "return_types", "storage", "distributed", "mtia"},

@@ -297,7 +297,7 @@ def is_storage(obj: object) -> _C._bool:
 
 # Rooms that load when first asked for, so that `import tenon` stays quick.
 _LATER = (
-    "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "devices", "dispatch", "distributed", "distributions", "fft", "futures", "graph", "jit",
+    "accelerator", "amp", "array_api", "backends", "compiler", "cpu", "cuda", "devices", "dispatch", "distributed", "distributions", "fft", "futures", "graph", "jit",
     "library", "linalg", "mps", "mtia", "onnx", "ops", "plans", "return_types", "safetensors", "signal", "special", "storage", "testing", "types", "utils",
     "version", "xpu",
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from typing import Any, Callable
 
 from . import _C
@@ -33,16 +35,27 @@ def _operands(name: str, x: Any, n: Any) -> tuple[Tensor, Tensor]:
     return _C.as_tensor(x, dtype=dtype, device=like.device), _C.as_tensor(n, device=like.device)
 
 
+#: The highest degree; steps are calls, of some microseconds each.
+_MOST = 100_000
+
+
 def _polynomial(name: str, x: Any, n: Any, first: Callable[[Any], Any], step: _Step, out: Tensor | None) -> Tensor:
     """The polynomial of degree n at x; 0 for a degree below 0. Fractions of n are cut off."""
     x, n = _operands(name, x, n)
-    n = _C.trunc(n) if n.dtype.is_floating_point else n
+    lost = None
+    if n.dtype.is_floating_point:
+        lost = ~_C.isfinite(n)
+        n = _C.where(lost, 0, _C.trunc(n))
     before, term = _C.ones_like(x), first(x)
     result = _C.where(n == 0, before, _C.where(n < 0, _C.zeros_like(x), term))
     most = int(n.max().item()) if n.numel() and not n.is_meta else 0
+    if most > _MOST:
+        raise ValueError(f"{name}: n must be at most {_MOST:,}, for it takes a step for each degree, got {most}")
     for k in range(2, most + 1):
         before, term = term, step(k, x, term, before)
         result = _C.where(n == k, term, result)
+    if lost is not None:
+        result = _C.where(lost, math.nan, result)
     return result if out is None else _C.mul(result, 1, out=out)
 
 

@@ -220,9 +220,11 @@ def matrix_rank(
 
 
 def matrix_sqrth(A: Tensor) -> Tensor:
-    """The square root, positive itself, of symmetric and Hermitian positive definite matrices."""
-    values, vectors = eigh(A)
-    return (vectors * values.sqrt().to(vectors.dtype).unsqueeze(-2)) @ vectors.mH
+    """The square root, positive semidefinite itself, of symmetric and Hermitian positive semidefinite matrices. Eigenvalues below 0
+    count as 0, where the root has no derivative."""
+    from ._roots import SquareRoot
+
+    return SquareRoot.apply(A)
 
 
 def polar(A: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]:

@@ -89,8 +89,12 @@ class VonMises(Distribution):
     def _angles(self, shape: Any) -> Tensor:
         """Draws of mean direction 0, in float64. Every try takes numbers for all elements from the stream."""
         kappa, r = (t.detach().to(tn.float64).expand(shape) for t in (self.concentration, self._proposal_r))
-        x = tn.zeros(shape, dtype=tn.float64, device=kappa.device)
-        done = tn.zeros(shape, dtype=tn.bool, device=kappa.device)
+        # From here on the normal distribution is the same to the last bits of float32, and squares leave the range.
+        narrow = kappa > 1e12
+        x = tn.full(shape, math.nan, dtype=tn.float64, device=kappa.device)
+        if bool(narrow.any()):
+            x = tn.where(narrow, tn.randn(shape, dtype=tn.float64, device=kappa.device) / kappa.sqrt(), x)
+        done = narrow | ~(kappa > 0)
         while not bool(done.all()):
             u1, u2, u3 = tn.rand((3,) + tuple(shape), dtype=tn.float64, device=kappa.device).unbind(0)
             z = tn.cos(math.pi * u1)

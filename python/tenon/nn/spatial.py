@@ -118,11 +118,13 @@ def avg_pool3d(
     return _C.avg_pool3d(input, kernel_size, _listed(stride), padding, ceil_mode, count_include_pad, divisor_override)
 
 
-def _lp_pool(average: Any, rank: int) -> Callable[..., Tensor]:
+def _lp_pool(average: Any, largest: Any, rank: int) -> Callable[..., Tensor]:
     def lp_pool(input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False) -> Tensor:
-        """The norms of windows: the sum of x ** norm_type, to the power of 1 / norm_type."""
+        """The norms of windows: the sum of x ** norm_type, to the power of 1 / norm_type; of infinity the largest absolute value."""
         if norm_type == 0:
             raise ValueError(f"lp_pool{rank}d: norm_type must not be 0")
+        if norm_type == math.inf:
+            return largest(input.abs(), kernel_size, [] if stride is None else stride, 0, 1, ceil_mode)
         count = math.prod(kernel_size) if isinstance(kernel_size, (list, tuple)) else kernel_size**rank  # type: ignore[operator]
         means = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
         return (_C.sign(means) * _C.relu(_C.abs(means))).mul(count).pow(1.0 / norm_type)
@@ -131,7 +133,9 @@ def _lp_pool(average: Any, rank: int) -> Callable[..., Tensor]:
     return _checked(lp_pool)
 
 
-lp_pool1d, lp_pool2d, lp_pool3d = _lp_pool(avg_pool1d, 1), _lp_pool(avg_pool2d, 2), _lp_pool(avg_pool3d, 3)
+lp_pool1d = _lp_pool(avg_pool1d, _C.max_pool1d, 1)
+lp_pool2d = _lp_pool(avg_pool2d, _C.max_pool2d, 2)
+lp_pool3d = _lp_pool(avg_pool3d, _C.max_pool3d, 3)
 
 
 def _filled(output_size: Any, input: Tensor, rank: int) -> Any:

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "tenon/generated/arithmetic/functions.h"
@@ -24,12 +25,17 @@ void check_rank(const Tensor& self, int64_t least, const char* op) {
                           least > 1 ? "s" : "", to_string(self.sizes())));
 }
 
+/// How many combinations there are, nearly.
+double count_of(int64_t n, int64_t r, bool with_replacement) {
+  const auto items = static_cast<double>(with_replacement ? n + r - 1 : n), chosen = static_cast<double>(r);
+  return std::exp(std::lgamma(items + 1) - std::lgamma(chosen + 1) - std::lgamma(items - chosen + 1));
+}
+
 /// The positions of combinations of `r` among `n`, in order, one after another.
 std::vector<int64_t> combined(int64_t n, int64_t r, bool with_replacement) {
   std::vector<int64_t> all, current;
+  if (with_replacement ? n == 0 : r > n) return all;
   for (int64_t i = 0; i < r; ++i) current.push_back(with_replacement ? 0 : i);
-  if (!with_replacement && r > n) return all;
-  if (with_replacement && n == 0) return all;
   for (;;) {
     all.insert(all.end(), current.begin(), current.end());
     int64_t i = r - 1;
@@ -60,6 +66,11 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
               fmt::format("combinations: expected a vector, got shape {}", to_string(self.sizes())));
   TENON_CHECK(r >= 0, Value, fmt::format("combinations: r must not be negative, got {}", r));
   if (r == 0) return tenon::empty({0}, self.options());
+  const int64_t n = self.size(0);
+  const double elements =
+      n > 0 && (with_replacement || r <= n) ? count_of(n, r, with_replacement) * static_cast<double>(r) : 0;
+  TENON_CHECK(elements < 0x1p36, Value,
+              fmt::format("combinations: {:.3g} elements are too many, of {} among {}", elements, r, n));
   const std::vector<int64_t> positions = combined(self.size(0), r, with_replacement);
   const auto count = static_cast<int64_t>(positions.size());
   const Tensor host = make_empty({count}, DType::Int64);

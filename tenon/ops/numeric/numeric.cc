@@ -67,7 +67,16 @@ Tensor positive(const Tensor& self) {
   return tenon::alias(self);
 }
 
-Tensor ldexp(const Tensor& self, const Tensor& other) { return self * tenon::pow(2.0, other); }
+// In three steps, whose factors are in the range of the dtype though 2 ** other may not be.
+Tensor ldexp(const Tensor& self, const Tensor& other) {
+  const Tensor* both[] = {&self, &other};
+  const DType common = result_type(both), dtype = is_floating_point(common) ? common : default_dtype();
+  if (self.is_complex() || other.is_complex()) return self * tenon::pow(2.0, other);
+  const double most = dtype == DType::Float64 ? 1022 : dtype == DType::Float16 ? 14 : 126;
+  const Tensor exponent = tenon::clamp(other.to(dtype), -3 * most, 3 * most);
+  const Tensor third = tenon::trunc(exponent.detach() / 3), factor = tenon::pow(2.0, third);
+  return self.to(dtype) * factor * factor * tenon::pow(2.0, exponent - 2 * third);
+}
 
 Tensor logaddexp2(const Tensor& self, const Tensor& other) {
   const Tensor* both[] = {&self, &other};

@@ -128,10 +128,10 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, c
   TENON_CHECK(self.dim() > 0, Index, "diff: `self` is 0-dim, expected at least one dimension");
   TENON_CHECK(n >= 0, Value, fmt::format("diff: n must not be negative, got {}", n));
   const int64_t d = wrap_dim(dim, self.dim(), "diff");
+  if (n == 0) return self.clone();
   Tensor result = self;
   if (prepend.defined()) result = tenon::cat({prepend, result}, d);
   if (append.defined()) result = tenon::cat({result, append}, d);
-  if (n == 0) return result.clone();
   if (n >= result.size(d)) return result.narrow(d, 0, 0).clone();
   for (; n > 0; --n)
     result = result.dtype() == DType::Bool ? back(result, d) != front(result, d)

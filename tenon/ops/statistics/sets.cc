@@ -28,7 +28,7 @@ TensorOptions places(const Tensor& like) { return like.options().dtype(DType::In
 Tensor differs(const Tensor& rows) {
   const int64_t n = rows.size(0);
   Tensor unequal = rows.narrow(0, n > 0 ? 1 : 0, n > 0 ? n - 1 : 0) != rows.narrow(0, 0, n > 0 ? n - 1 : 0);
-  if (rows.dim() > 1) unequal = tenon::any(unequal.reshape({unequal.size(0), -1}), 1);
+  if (rows.dim() > 1) unequal = tenon::any(unequal.flatten(1), 1);
   return tenon::cat({tenon::ones({n > 0 ? 1 : 0}, unequal.options()), unequal});
 }
 
@@ -81,10 +81,10 @@ Tensor in_bins(const Tensor& place, const Tensor& inside, int64_t bins, const Te
   return tenon::index_add(sums, 0, tenon::where(inside, place, Scalar(bins)), all).narrow(0, 0, bins).clone();
 }
 
-/// The range of a histogram, wider by `margin` at both ends where it is empty.
-std::pair<double, double> range_of(const Tensor& self, double low, double high, double margin,
+/// The range of a histogram, that of the data if `of_data`; wider by `margin` at both ends where it is empty.
+std::pair<double, double> range_of(const Tensor& self, double low, double high, bool of_data, double margin,
                                    const char* op) {
-  if (low == high && self.numel() > 0) {
+  if (of_data && self.numel() > 0) {
     TENON_CHECK(!self.is_meta(), NotImplemented,
                 fmt::format("{}: the range depends on the data, which a meta tensor lacks; give it", op));
     const auto [least, most] = tenon::aminmax(self.detach());
@@ -188,7 +188,8 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   check_real(self, "histc");
   TENON_CHECK(self.dtype() != DType::Bool, Type, "histc: bool has no range; convert it");
   TENON_CHECK(bins > 0, Value, fmt::format("histc: bins must be positive, got {}", bins));
-  const auto [low, high] = range_of(self, min.to_double(), max.to_double(), 1, "histc");
+  const auto [low, high] =
+      range_of(self, min.to_double(), max.to_double(), min.to_double() == max.to_double(), 1, "histc");
   const DType dtype = is_integral(self.dtype(), true) ? DType::Float64 : self.dtype();
   const Tensor x = self.detach().reshape({-1}).to(dtype);
   const Tensor inside = tenon::logical_and(x >= low, x <= high);
@@ -225,8 +226,8 @@ std::tuple<Tensor, Tensor> histogram(const Tensor& self, int64_t bins,
   TENON_CHECK(bins > 0, Value, fmt::format("histogram: bins must be positive, got {}", bins));
   TENON_CHECK(!range || range->size() == 2, Value,
               fmt::format("histogram: range must be two numbers, got {}", range ? range->size() : 0));
-  const auto [low, high] = range ? range_of(self, (*range)[0], (*range)[1], 0.5, "histogram")
-                                 : range_of(self, 0, 0, 0.5, "histogram");
+  const auto [low, high] = range ? range_of(self, (*range)[0], (*range)[1], false, 0.5, "histogram")
+                                 : range_of(self, 0, 0, true, 0.5, "histogram");
   return ops::histogram_edges(self, edges_of(low, high, bins, self), weight, density);
 }
 

@@ -1,0 +1,77 @@
+"""Calls at the ends of their domains: one slice, a range without a width, exponents and degrees beyond the dtype's."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tenon
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_one_slice_or_none_is_unique(n):
+    x = tenon.ones(n, 3)
+    values, inverse, counts = tenon.unique(x, dim=0, return_inverse=True, return_counts=True)
+    assert values.shape == (n, 3) and inverse.tolist() == [0] * n and counts.tolist() == [1] * n
+    assert tenon.unique_consecutive(x, dim=0).shape == (n, 3) and tenon.unique(tenon.ones(3, n), dim=1).shape == (3, n)
+
+
+def test_a_range_without_a_width_is_widened():
+    x = np.array([0.0, 1.0, 2.0], np.float32)
+    found, edges = tenon.histogram(tenon.tensor(x), 3, range=(1.0, 1.0))
+    expected, at = np.histogram(x, 3, (1.0, 1.0))
+    np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_allclose(edges.numpy(), at, rtol=1e-6)
+
+
+def test_no_difference_is_the_tensor():
+    assert tenon.diff(tenon.tensor([1.0, 2.0]), n=0, prepend=tenon.tensor([5.0])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_exponents_beyond_the_range_of_the_dtype(dtype):
+    """Of ldexp, whose results are in it."""
+    x = np.array([1e-30, 0.0, math.inf, 1e30, 3.0, -math.inf, 0.1], dtype)
+    e = np.array([150, 5000, -5000, -150, -300, 5000, 5], np.int64)
+    np.testing.assert_array_equal(tenon.ldexp(tenon.tensor(x), tenon.tensor(e)).numpy(), np.ldexp(x, e))
+    large = tenon.tensor([3e38 if dtype == "float32" else 1e308], dtype=getattr(tenon, dtype))
+    assert tenon.equal(tenon.ldexp(*tenon.frexp(large)), large)
+    assert tenon.ldexp(tenon.ones(1, dtype=tenon.bfloat16), tenon.tensor([1])).dtype is tenon.bfloat16
+
+
+def test_more_combinations_than_memory_holds():
+    with pytest.raises(ValueError, match=r"^combinations: 5\.04e\+30 elements are too many, of 50 among 100$"):
+        tenon.combinations(tenon.arange(100), 50)
+    assert tenon.combinations(tenon.arange(3), 2**63 - 1).shape[0] == 0
+
+
+def test_degrees_that_are_no_numbers_or_too_many():
+    found = tenon.special.legendre_polynomial_p(tenon.tensor(0.5), tenon.tensor([math.nan, math.inf, 2.0]))
+    np.testing.assert_array_equal(found.numpy(), [math.nan, math.nan, -0.125])
+    with pytest.raises(ValueError, match="^chebyshev_polynomial_t: n must be at most 100,000, .*, got 100000000$"):
+        tenon.special.chebyshev_polynomial_t(tenon.tensor([0.5]), 1e8)
+
+
+def test_a_very_narrow_von_mises_distribution_is_a_normal_one():
+    tenon.manual_seed(1)
+    concentration = tenon.tensor([1e14, 1e19], dtype=tenon.float64)
+    x = tenon.distributions.VonMises(tenon.zeros(2, dtype=tenon.float64), concentration).sample((4000,))
+    np.testing.assert_allclose((x.square().mean(0) * concentration).numpy(), 1, rtol=0.1)
+
+
+def test_windows_of_the_largest_values():
+    x = tenon.tensor([[[-1.0, -2.0, 3.0, 0.0]]])
+    assert tenon.nn.functional.lp_pool1d(x, math.inf, 2).tolist() == [[[2, 3]]]
+
+
+def test_the_square_root_of_matrices_with_equal_eigenvalues_or_none():
+    a = (4 * tenon.eye(2, dtype=tenon.float64)).requires_grad_()
+    (grad,) = tenon.autograd.grad(tenon.linalg.matrix_sqrth(a).sum(), a)
+    np.testing.assert_allclose(grad.numpy(), np.full((2, 2), 0.25))
+    v = tenon.tensor(np.random.default_rng(1).standard_normal((5, 2)))
+    root = tenon.linalg.matrix_sqrth(v @ v.T)
+    np.testing.assert_allclose((root @ root).numpy(), (v @ v.T).numpy(), atol=1e-12)
+
+
+def test_array_api_is_a_name_of_the_package():
+    assert tenon.array_api.asarray([1]).tolist() == [1]

@@ -76,7 +76,7 @@ FunctionSchema PythonOverload::shown_schema() const {
 }
 
 bool PythonOverload::named_results(const FunctionSchema& schema) {
-  return schema.returns.size() > 1 && !schema.is_out_variant() &&
+  return schema.returns.size() > 1 &&
          std::all_of(schema.returns.begin(), schema.returns.end(),
                      [](const auto& r) { return !r.name.empty(); });
 }

@@ -1,4 +1,4 @@
-"""Calls at the ends of their domains: one slice, a range without a width, exponents and degrees beyond the dtype's."""
+"""Calls at the ends of their domains: one slice, a range without a width, exponents and degrees beyond the dtype's, results given."""
 
 import math
 
@@ -75,3 +75,9 @@ def test_the_square_root_of_matrices_with_equal_eigenvalues_or_none():
 
 def test_array_api_is_a_name_of_the_package():
     assert tenon.array_api.asarray([1]).tolist() == [1]
+
+
+def test_results_that_are_written_into_tensors_have_their_names():
+    x, values, indices = tenon.tensor([3.0, 1.0]), tenon.empty(0), tenon.empty(0, dtype=tenon.int64)
+    found = tenon.sort(x, out=(values, indices))
+    assert found.values is values and found.indices is indices and values.tolist() == [1, 3]

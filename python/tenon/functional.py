@@ -160,6 +160,19 @@ _norm_method.__doc__ = norm.__doc__
 _C.Tensor.norm = _norm_method  # type: ignore[method-assign]
 
 
+#: How `cdist` computes for p = 2, as the operator numbers it: by a matrix product for more than 25 rows, always or never.
+_CDIST_MODES = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | int | None = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """The p-norms of the differences of each row of x1 [..., n, d] and each row of x2 [..., m, d]: [..., n, m]."""
+    if isinstance(compute_mode, str):
+        if compute_mode not in _CDIST_MODES:
+            raise ValueError(f"cdist: compute_mode must be one of {', '.join(map(repr, _CDIST_MODES))}, got {compute_mode!r}")
+        compute_mode = _CDIST_MODES[compute_mode]
+    return _C.cdist(x1, x2, p, compute_mode)
+
+
 def chain_matmul(*matrices: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor:
     """The product of the matrices in the order of the fewest operations, as linalg.multi_dot."""
     listed = _listed(matrices)

@@ -45,7 +45,9 @@ def wrong_calls(op, row, s):
             if i and not argument.optional:
                 yield f"{argument.name} is an object", replaced(s, i, object()), (TypeError,)
         elif argument.type in ("int", "float", "Scalar") and not argument.is_list and value is not None:
-            yield f"{argument.name} is a text", replaced(s, i, "text"), (TypeError,)
+            # Modes have words, too.
+            refused = (ValueError,) if argument.name == "compute_mode" else (TypeError,)
+            yield f"{argument.name} is a text", replaced(s, i, "text"), refused
         elif argument.type == "int" and argument.is_list and i:
             yield f"{argument.name} is a list of texts", replaced(s, i, ["text"]), (TypeError,)
         if argument.name in ("dim", "dim0", "dim1", "dimension", "source", "start_dim") and isinstance(value, int):

@@ -81,3 +81,11 @@ def test_results_that_are_written_into_tensors_have_their_names():
     x, values, indices = tenon.tensor([3.0, 1.0]), tenon.empty(0), tenon.empty(0, dtype=tenon.int64)
     found = tenon.sort(x, out=(values, indices))
     assert found.values is values and found.indices is indices and values.tolist() == [1, 3]
+
+
+def test_cdist_takes_the_words_of_its_modes():
+    a, b = tenon.tensor([[0.0, 0.0]]), tenon.tensor([[3.0, 4.0]])
+    for mode in ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist", None, 2):
+        assert tenon.cdist(a, b, compute_mode=mode).item() == 5
+    with pytest.raises(ValueError, match="^cdist: compute_mode must be one of 'use_mm_for_euclid_dist_if_necessary', .*, got 'fast'$"):
+        tenon.cdist(a, b, compute_mode="fast")

@@ -43,3 +43,9 @@ def opencl():
 @pytest.fixture(params=["openreg", "lazyreg"])
 def device(request):
     return request.getfixturevalue(request.param)._name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item):
+    """pytest keeps what a test was given for as long as fixtures end, and a device is not unloaded while a tensor of it lives."""
+    item.funcargs = {}

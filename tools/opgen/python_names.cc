@@ -76,9 +76,8 @@ FunctionSchema PythonOverload::shown_schema() const {
 }
 
 bool PythonOverload::named_results(const FunctionSchema& schema) {
-  return schema.returns.size() > 1 &&
-         std::all_of(schema.returns.begin(), schema.returns.end(),
-                     [](const auto& r) { return !r.name.empty(); });
+  return schema.returns.size() > 1 && std::all_of(schema.returns.begin(), schema.returns.end(),
+                                                  [](const auto& r) { return !r.name.empty(); });
 }
 
 std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {

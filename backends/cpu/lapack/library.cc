@@ -4,6 +4,7 @@
 #include <glob.h>
 
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,7 +47,6 @@ Library open(const std::string& file) {
     made.suffix = naming.suffix;
     made.wide = naming.wide;
     if (!made.function("dsyevd")) continue;
-    made.file = file;
     made.set_threads = reinterpret_cast<int (*)(int)>(dlsym(made.handle, "openblas_set_num_threads_local"));
     return made;
   }

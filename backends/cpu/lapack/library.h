@@ -2,13 +2,10 @@
 // names and the size of its integers differ between builds. Used in this folder alone.
 #pragma once
 
-#include <string>
-
 namespace tenon::cpu::lapack {
 
 struct Library {
-  void* handle = nullptr;  ///< Null without one.
-  std::string file;
+  void* handle = nullptr;   ///< Null without one.
   const char* prefix = "";  ///< Of the names of functions, before "dsyevd",
   const char* suffix = "";  ///< and after it.
   bool wide = false;        ///< Integers have 64 bits.

@@ -29,6 +29,12 @@ F function_of(const char* name) {
   return reinterpret_cast<F>(library().function((kLetter<S> + std::string(name)).c_str()));
 }
 
+/// Numbers as many as a query asks for, which in float32 may say so rounded down.
+template <class S>
+std::vector<S> workspace(S asked) {
+  return std::vector<S>(static_cast<size_t>(std::real(asked) * typename RealOf<S>::type(1.01)) + 1);
+}
+
 template <class I, class S>
 bool hermitian(int64_t size, S* a, typename RealOf<S>::type* values, bool vectors) {
   using T = typename RealOf<S>::type;
@@ -55,8 +61,8 @@ bool hermitian(int64_t size, S* a, typename RealOf<S>::type* values, bool vector
   T reals{};
   I integers = 0;
   call(&works, -1, &reals, -1, &integers, -1);
-  std::vector<S> work(static_cast<size_t>(std::real(works)) + 1);
-  std::vector<T> real_work(static_cast<size_t>(reals) + 1);
+  std::vector<S> work = workspace(works);
+  std::vector<T> real_work = workspace(reals);
   std::vector<I> integer_work(static_cast<size_t>(integers) + 1);
   call(work.data(), static_cast<I>(work.size()), real_work.data(), static_cast<I>(real_work.size()),
        integer_work.data(), static_cast<I>(integer_work.size()));
@@ -97,8 +103,7 @@ bool svd(int64_t rows, int64_t columns, S* a, typename RealOf<S>::type* values, 
   };
   S works{};
   call(&works, -1);
-  // In float32 the number may be rounded down.
-  std::vector<S> work(static_cast<size_t>(std::real(works) * T(1.01)) + 1);
+  std::vector<S> work = workspace(works);
   call(work.data(), static_cast<I>(work.size()));
   if (u)
     for (int64_t i = 0; i < columns; ++i)
@@ -138,7 +143,7 @@ bool general(int64_t size, S* a, std::complex<typename RealOf<S>::type>* values,
     }
   };
   call(&works, -1);
-  std::vector<S> work(static_cast<size_t>(std::real(works) * T(1.01)) + 1);
+  std::vector<S> work = workspace(works);
   call(work.data(), static_cast<I>(work.size()));
   if constexpr (!kIsComplex<S>) {
     for (size_t i = 0; i < order; ++i) values[i] = {parts[i], parts[order + i]};

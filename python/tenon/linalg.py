@@ -14,6 +14,7 @@ import math
 
 from . import _C
 from ._names.absent import module_getattr
+from ._roots import SquareRoot as _SquareRoot
 from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
@@ -222,9 +223,7 @@ def matrix_rank(
 def matrix_sqrth(A: Tensor) -> Tensor:
     """The square root, positive semidefinite itself, of symmetric and Hermitian positive semidefinite matrices. Eigenvalues below 0
     count as 0, where the root has no derivative."""
-    from ._roots import SquareRoot
-
-    return SquareRoot.apply(A)
+    return _SquareRoot.apply(A)
 
 
 def polar(A: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from ..arguments import check_module as _check_module
+from ..autograd.grad_mode import no_grad as _no_grad
 from .results import check_tensor as _check_tensor
 
 TYPE_CHECKING = False
@@ -123,7 +124,7 @@ def _pairs(
     A: Tensor, B: Tensor | None, X: Tensor, iK: Tensor | None, k: int, niter: int | None, tol: float, largest: bool
 ) -> tuple[Tensor, Tensor]:
     """Eigenpairs of one matrix."""
-    with _C_no_grad():
+    with _no_grad():
         vectors = _basis(X, B)
         E, Z = _rayleigh_ritz(A, vectors, largest)
         X, P = vectors @ Z, None
@@ -142,12 +143,6 @@ def _pairs(
             P = new - X @ (X.T @ (new if B is None else B @ new))
             X = new
         return E[:k], X[:, :k]
-
-
-def _C_no_grad() -> Any:
-    from ..autograd.grad_mode import no_grad
-
-    return no_grad()
 
 
 def _basis(S: Tensor, B: Tensor | None) -> Tensor:

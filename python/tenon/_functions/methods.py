@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import describe as _describe
+from ..autograd.grad_mode import no_grad as _no_grad
+from .results import check_tensor as _check_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +30,6 @@ def with_geometry(function: str, tensor: Tensor, view: Callable[[Tensor], Tensor
         return tensor._take_geometry(found)  # type: ignore[attr-defined]
     with _no_grad():
         return tensor.set_(tensor.untyped_storage(), found.storage_offset(), found.shape, found.stride())
-
-
-def _no_grad() -> Any:
-    from ..autograd.grad_mode import no_grad
-
-    return no_grad()
 
 
 def _function(name: str) -> Any:
@@ -109,9 +106,7 @@ def _check_apply(function: str, self: Tensor, callable_: Any) -> None:
     if self.requires_grad and _C.is_grad_enabled():
         raise RuntimeError(f"{function}: the tensor requires a gradient, and a function of Python has none; use detach()")
     if not callable(callable_):
-        from ..arguments import describe
-
-        raise TypeError(f"{function}: callable must be callable, got {describe(callable_)}")
+        raise TypeError(f"{function}: callable must be callable, got {_describe(callable_)}")
 
 
 def _called(function: str, callable_: Any, rows: Any) -> list[Any]:
@@ -134,10 +129,7 @@ def apply_(self: Tensor, callable: Any) -> Tensor:
 def _mapped(function: str, self: Tensor, others: tuple[Any, ...], callable: Any) -> Tensor:
     _check_apply(function, self, callable)
     for other in others:
-        if not isinstance(other, _T):
-            from ..arguments import describe
-
-            raise TypeError(f"{function}: tensor must be a Tensor, got {describe(other)}")
+        _check_tensor(function, "tensor", other)
         if other.dtype is not self.dtype:
             raise TypeError(f"{function}: tensor must be {self.dtype}, as the tensor itself, got {other.dtype}")
     columns = [x.expand(self.shape).flatten().tolist() for x in others]
@@ -194,11 +186,10 @@ def const_data_ptr(self: Tensor) -> int:
 
 
 def _resized(function: str, self: Tensor, sizes: Any) -> Tensor:
-    from ..arguments import describe
     from ..callers import warn
 
     if not all(isinstance(size, int) for size in sizes):
-        raise TypeError(f"{function}: sizes must be ints, got {describe(list(sizes))}")
+        raise TypeError(f"{function}: sizes must be ints, got {_describe(list(sizes))}")
     warn(f"{function}: use reshape; {function} is a former name of it in PyTorch")
     count = 1
     for size in sizes:
@@ -215,19 +206,13 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
 
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """reshape to the sizes of another tensor with as many elements, under a former name that warns."""
-    if not isinstance(tensor, _T):
-        from ..arguments import describe
-
-        raise TypeError(f"resize_as: tensor must be a Tensor, got {describe(tensor)}")
+    _check_tensor("resize_as", "tensor", tensor)
     return _resized("resize_as", self, tensor.shape)
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether a tensor has the same storage, offset, sizes and strides."""
-    if not isinstance(tensor, _T):
-        from ..arguments import describe
-
-        raise TypeError(f"is_set_to: tensor must be a Tensor, got {describe(tensor)}")
+    _check_tensor("is_set_to", "tensor", tensor)
     same = self.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr() and self.storage_offset() == tensor.storage_offset()
     return same and self.shape == tensor.shape and self.stride() == tensor.stride()
 

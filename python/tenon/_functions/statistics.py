@@ -159,26 +159,26 @@ def index_reduce(
 ) -> Tensor:
     """input with the prod, mean, amax or amin of itself and of the slices of `source` along `dim` that `index` assigns to each of
     its slices; without itself where include_self is False."""
-    _check_index_reduce("index_reduce", input, dim, index, source, reduce)
+    _check_index_reduce(input, dim, index, source, reduce)
     return _into("index_reduce", _index_reduced(input, dim, index, source, reduce, include_self), out)
 
 
-def _check_index_reduce(function: str, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> None:
+def _check_index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> None:
     for name, value in (("input", input), ("index", index), ("source", source)):
-        _check_tensor(function, name, value)
+        _check_tensor("index_reduce", name, value)
     if reduce not in ("prod", "mean", "amax", "amin"):
-        raise RuntimeError(f"{function}: reduce must be one of prod, mean, amax, amin, got {reduce!r}")
+        raise RuntimeError(f"index_reduce: reduce must be one of prod, mean, amax, amin, got {reduce!r}")
     if index.dim() > 1 or index.dtype not in (_C.int32, _C.int64):
-        raise RuntimeError(f"{function}: index must be a vector of int32 or int64, got {index.dtype} {list(index.shape)}")
+        raise RuntimeError(f"index_reduce: index must be a vector of int32 or int64, got {index.dtype} {list(index.shape)}")
     if source.dtype != input.dtype:
-        raise RuntimeError(f"{function}: source must have the dtype of the tensor, {input.dtype}, got {source.dtype}")
+        raise RuntimeError(f"index_reduce: source must have the dtype of the tensor, {input.dtype}, got {source.dtype}")
     if input.dim() and not -input.dim() <= dim < input.dim():
-        raise IndexError(f"{function}: dim {dim} is out of range for a tensor of {input.dim()} dimensions")
+        raise IndexError(f"index_reduce: dim {dim} is out of range for a tensor of {input.dim()} dimensions")
     shape = list(input.shape)
     if shape:
         shape[dim] = index.numel()
     if list(source.shape) != shape and not (not shape and source.numel() == 1 == index.numel()):
-        raise RuntimeError(f"{function}: source must be {shape} for a tensor {list(input.shape)} and {index.numel()} indices, got {list(source.shape)}")
+        raise RuntimeError(f"index_reduce: source must be {shape} for a tensor {list(input.shape)} and {index.numel()} indices, got {list(source.shape)}")
 
 
 def _index_reduced(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool) -> Tensor:

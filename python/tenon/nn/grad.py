@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from ..arguments import check_module as _check_module, describe as _describe
+from .conv import _repeated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,10 +13,6 @@ if TYPE_CHECKING:
 
     from .._C import Tensor
     from ..types import Ints
-
-
-def _each(value: Any, rank: int) -> list[int]:
-    return list(value) if isinstance(value, (list, tuple)) else [value] * rank
 
 
 def _by(name: str, rank: int, size: Any, other: Tensor, grad_output: Tensor, wanted: int, options: tuple[Any, ...]) -> Tensor:
@@ -30,7 +27,7 @@ def _by(name: str, rank: int, size: Any, other: Tensor, grad_output: Tensor, wan
     # Its elements are not read.
     absent = grad_output.new_empty([1]).expand(list(size))
     pair = (absent, other) if wanted == 0 else (other, absent)
-    numbers = (_each(stride, rank), _each(padding, rank), _each(dilation, rank))
+    numbers = (_repeated(stride, rank), _repeated(padding, rank), _repeated(dilation, rank))
     found = _C.convolution_backward(
         grad_output, *pair, None, *numbers, False, [0] * rank, groups, [wanted == 0, wanted == 1, False]
     )

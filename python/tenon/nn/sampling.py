@@ -240,7 +240,7 @@ def fractional_max_pool2d(
 ) -> Any:
     """The maxima of windows [.., C, H, W] whose distances are drawn, so many as output_size or output_ratio ask for; with
     return_indices also their places. Graham (2014), arXiv:1412.6071."""
-    both = _fractional("fractional_max_pool2d", input, kernel_size, output_size, output_ratio, _random_samples, 2)
+    both = fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
     return both if return_indices else both[0]
 
 
@@ -267,5 +267,5 @@ def fractional_max_pool3d(
     _random_samples: Tensor | None = None,
 ) -> Any:
     """The maxima of windows [.., C, D, H, W] whose distances are drawn; with return_indices also their places."""
-    both = _fractional("fractional_max_pool3d", input, kernel_size, output_size, output_ratio, _random_samples, 3)
+    both = fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
     return both if return_indices else both[0]

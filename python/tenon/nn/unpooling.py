@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _C
 from ..arguments import check_module as _check_module
 from . import sampling as F
+from .conv import _repeated
 from .module import Module, TensorModule
 
 TYPE_CHECKING = False
@@ -22,12 +23,9 @@ class _MaxUnpool(Module):
 
     def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0) -> None:
         super().__init__()
-        self.kernel_size = self._each(kernel_size)
-        self.stride = self._each(kernel_size if stride is None else stride)
-        self.padding = self._each(padding)
-
-    def _each(self, value: Any) -> tuple[int, ...]:
-        return tuple(value) if isinstance(value, (list, tuple)) else (value,) * self._axes
+        self.kernel_size = _repeated(kernel_size, self._axes)
+        self.stride = _repeated(kernel_size if stride is None else stride, self._axes)
+        self.padding = _repeated(padding, self._axes)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
@@ -70,20 +68,17 @@ class _FractionalMaxPool(Module):
     ) -> None:
         super().__init__()
         name, axes = type(self).__name__, self._axes
-        self.kernel_size = self._each(kernel_size)
+        self.kernel_size = _repeated(kernel_size, self._axes)
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
         if (output_size is None) == (output_ratio is None):
             raise ValueError(f"{name}: exactly one of output_size and output_ratio must be given")
-        self.output_size = None if output_size is None else self._each(output_size)
-        self.output_ratio = None if output_ratio is None else self._each(output_ratio)
+        self.output_size = None if output_size is None else _repeated(output_size, self._axes)
+        self.output_ratio = None if output_ratio is None else _repeated(output_ratio, self._axes)
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"{name}: output_ratio must be between 0 and 1, got {output_ratio}")
         if any(len(n) != axes for n in (self.kernel_size, self.output_size, self.output_ratio) if n is not None):
             raise ValueError(f"{name}: kernel_size, output_size and output_ratio must be one number or {axes}")
-
-    def _each(self, value: Any) -> tuple[Any, ...]:
-        return tuple(value) if isinstance(value, (list, tuple)) else (value,) * self._axes
 
     def forward(self, input: Tensor) -> Any:
         return self._function(

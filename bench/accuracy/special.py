@@ -211,7 +211,8 @@ against mpmath. [`bench/accuracy/special.py`](../bench/accuracy/special.py) meas
 Promised: at most 2 of one argument, 8 of two, where the incomplete gamma functions are above 1e-5: further out in their tails errors grow. Below 0, `gammaln` and `digamma` have a zero between each two of their poles: their error is
 measured in units of 1 there, where the value is smaller.
 Bessel functions of the first and second kind and `airy_ai` below -2 have a zero between each two of their extrema: the unit is that of half of the
-extremum, where the value is smaller. `airy_ai` is NaN below -2^33, where two doubles do not hold the angle.
+extremum, where the value is smaller. Below -2^33 the angle of `airy_ai` is right to 2^-104 of its size,
+so that digits are lost as it grows; none is left below -2^70.
 
 """
 

@@ -278,7 +278,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if count < 0:
         raise RuntimeError(f"vander: N must not be negative, got {count}")
     if count == 0:
-        return _C.empty(x.numel(), 0, dtype=x.dtype, device=x.device)
+        return _C.empty(x.numel(), 0, dtype=x.dtype if x.is_floating_point() or x.is_complex() else _C.int64, device=x.device)
     columns = x.unsqueeze(1).expand(x.numel(), count).clone()
     columns[:, 0] = 1
     powers = columns.cumprod(1)

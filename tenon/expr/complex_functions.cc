@@ -206,6 +206,19 @@ constexpr std::string_view kPow = R"(
   let power = exp(complex(p * u - where(across, 0, q * v), where(q == 0, 0, q * u) + where(v == 0, 0, p * v)));
   where(y == 0, 1, where(y == 1, x, where(y == 2, x * x, power))))";
 
+// The argument whose real part is larger, and the logarithm of 1 and a number in the unit circle.
+constexpr std::string_view kLogAddExp = R"(
+  let first = real(x) >= real(y);
+  let m = where(first, x, y);
+  where(abs(real(m)) == inf, m, m + log1p(exp(where(first, y, x) - m))))";
+
+// sin(pi x) / (pi x), by the distance of the real part from the nearest integer.
+constexpr std::string_view kSinc = R"(
+  let n = round(real(x));
+  let s = sin(complex(3.141592653589793 * (real(x) - n), 3.141592653589793 * imag(x)));
+  let odd = trunc(0.5 * n) != 0.5 * n;
+  where(x == 0, 1, where(odd, -s, s) / (3.141592653589793 * x)))";
+
 struct Row {
   std::string_view name, text;
 };
@@ -237,6 +250,7 @@ constexpr Row kRows[] = {
     {"log10", "log(x) * 0.4342944819032518"},
     {"log1p", kLog1p},
     {"log2", "log(x) * 1.4426950408889634"},
+    {"logaddexp", kLogAddExp},
     {"pow", kPow},
     {"reciprocal", "1 / x"},
     {"rsqrt", "1 / sqrt(x)"},
@@ -244,6 +258,7 @@ constexpr Row kRows[] = {
     {"sigmoid", "let left = real(x) < 0; let e = exp(where(left, x, -x)); where(left, e, 1) / (1 + e)"},
     {"silu", "x * sigmoid(x)"},
     {"sin", kSin},
+    {"sinc", kSinc},
     {"sinh", "let w = sin(complex(-imag(x), real(x))); complex(imag(w), -real(w))"},
     {"sqrt", kSqrt},
     {"square", "x * x"},

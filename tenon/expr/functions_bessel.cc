@@ -151,7 +151,7 @@ constexpr std::string_view kK0 = R"(
   let y = where(x < 1, bessel_k0_small(n, 0), where(x > 760, 0, bessel_k0_large(v, -v)));
   where(x > 0, y, where(x == 0, inf, nan)))";
 constexpr std::string_view kK0e = R"(
-  let v = min(max(x, 1), 0x1p1000);
+  let v = min(max(x, 1), 0x1.fffffffffffffp1023);
   let n = where((x > 0) & (x < 1), x, 1);
   let y = where(x < 1, bessel_k0_small(n, n), where(x == inf, 0, bessel_k0_large(v, 0)));
   where(x > 0, y, where(x == 0, inf, nan)))";
@@ -181,7 +181,7 @@ constexpr std::string_view kK1 = R"(
   let y = where(x < 1, bessel_k1_small(n, 0), where(x > 760, 0, bessel_k1_large(v, -v)));
   where(x > 0, y, where(x == 0, inf, nan)))";
 constexpr std::string_view kK1e = R"(
-  let v = min(max(x, 1), 0x1p1000);
+  let v = min(max(x, 1), 0x1.fffffffffffffp1023);
   let n = where((x > 0) & (x < 1), x, 1);
   let y = where(x < 1, bessel_k1_small(n, n), where(x == inf, 0, bessel_k1_large(v, 0)));
   where(x > 0, y, where(x == 0, inf, nan)))";

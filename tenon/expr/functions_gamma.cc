@@ -157,7 +157,7 @@ constexpr std::string_view kDigamma = R"(
   let a = abs(x);
   let p = digamma_positive(a);
   let q = 1 / a;
-  let lost = fma(-q, a, 1) * q;
+  let lost = where(a < 0x1p-1000, 0, fma(-q, a, 1) * q);
   let above = where(a < 1, (p - q) - lost, p);
   let r = a - round(a);
   let below = pi_cot(r) + (p + where(a < 1, 0, q));
@@ -296,7 +296,7 @@ constexpr std::string_view kGammaP = R"(
   let a = where(some, x, 1);
   let b = where(some, y, 1);
   let u = gamma_uniform(where(uniform, x, 20), where(uniform, y, 20));
-  let p = where(series, gamma_series(a, b), 1 - gamma_fraction(a, b));
+  let p = where(series, min(gamma_series(a, b), 1), 1 - gamma_fraction(a, b));
   let q = where(some, p, where(y < x, 0, 1));
   let v = where(uniform, where(y < x, u, 1 - u), q);
   let w = where((x == 0) | (y == inf), where((y > 0) & (x < inf), 1, nan), where((y == 0) | (x == inf), 0, v));
@@ -309,14 +309,15 @@ constexpr std::string_view kGammaQ = R"(
   let a = where(some, x, 1);
   let b = where(some, y, 1);
   let u = gamma_uniform(where(uniform, x, 20), where(uniform, y, 20));
-  let p = where(series, 1 - gamma_series(a, b), gamma_fraction(a, b));
+  let p = where(series, 1 - min(gamma_series(a, b), 1), gamma_fraction(a, b));
   let s = where(small, gamma_small(where(small, x, 0.5), where(small, y, 0.5)), p);
   let q = where(some, s, where(y < x, 1, 0));
   let v = where(uniform, where(y < x, 1 - u, u), q);
   let w = where((x == 0) | (y == inf), where((y > 0) & (x < inf), 0, nan), where((y == 0) | (x == inf), 1, v));
   where((x >= 0) & (y >= 0), w, nan))";
 // Hurwitz' zeta(x, y) for x > 1 and y > 0, by Euler and Maclaurin: 9 terms, then 12 Bernoulli numbers over
-// factorials. Terms count the rounding of y + k.
+// factorials. Terms count the rounding of y + k. The rest is (y + 10)^(1 - x) times its series, which is
+// normal where the sum is.
 constexpr std::string_view kZetaPositive = R"(
   let sum = zeta_power(y, -x);
   for k = 1 to 9 {
@@ -327,8 +328,9 @@ constexpr std::string_view kZetaPositive = R"(
   }
   let b = y + 10;
   let lost_b = y - (b - 10);
-  let p_b = zeta_power(b, -x);
-  let p = fma(-p_b, x * lost_b / b, p_b);
+  let n = x - 1;
+  let p_b = zeta_power(b, -n);
+  let p = fma(-p_b, n * lost_b / b, p_b);
   let u = 1 / b;
   let v = u * u;
   let t = x * u;
@@ -355,7 +357,7 @@ constexpr std::string_view kZetaPositive = R"(
   let s = fma(0x1.967e1f09c376fp-58, t, s);
   let t = t * ((x + 21) * (x + 22)) * v;
   let s = fma(-0x1.497d9033a2b5cp-63, t, s);
-  let rest = p * (b / (x - 1) + (0.5 + s));
+  let rest = p * fma(u, 0.5 + s, 1 / n);
   where(y == inf, 0, where(p == 0, sum, sum + rest)))";
 // Below 0 the sum over all integers from y on, for whole x: what the sums upward and downward from y's
 // fraction have in common.
@@ -364,7 +366,7 @@ constexpr std::string_view kZetaNegative = R"(
   let even = trunc(0.5 * x) == 0.5 * x;
   let down = zeta_positive(x, 1 - f) - zeta_positive(x, 1 - y);
   let sum = zeta_positive(x, f) + where(even, down, -down);
-  where(trunc(x) != x, nan, where(f == 0, inf, sum)))";
+  where(trunc(x) != x, nan, where((f == 0) | (y == -inf), inf, sum)))";
 constexpr std::string_view kZeta = R"(
   let s = where(x > 1, x, 2);
   let above = zeta_positive(s, where(y > 0, y, 1));

@@ -128,12 +128,12 @@ constexpr std::string_view kJ1Near =
        0x1.f12p-69, -0x1.dp-78), 0.5))";
 constexpr std::string_view kJ0 = R"(
   let a = abs(x);
-  let v = min(max(a, 0x1.4p-1), 0x1p1000);
+  let v = min(max(a, 0x1.4p-1), 0x1.fffffffffffffp1023);
   let far = hankel_0(v, 1);
   where(a < 0x1.4p-1, 1 + bessel_j0_less_one(min(a, 0x1.4p-1)), where(a == inf, 0, where(a == a, far, x))))";
 constexpr std::string_view kJ1 = R"(
   let a = abs(x);
-  let v = min(max(a, 2), 0x1p1000);
+  let v = min(max(a, 2), 0x1.fffffffffffffp1023);
   let far = hankel_1(v, 0);
   let y = where(a < 2, bessel_j1_near(min(a, 2)), where(a == inf, 0, where(a == a, far, x)));
   where(x < 0, -y, where(x == 0, x, y)))";
@@ -152,12 +152,12 @@ constexpr std::string_view kY1Near = R"(
   h + fma(0x1.45f306dc9c883p-1 * log(x), bessel_j1_near(x), fma(x, poly(z, -0x1.91866143cbc8ap-3, 0x1.bd3975c75b4a7p-5, -0x1.835b97894be5bp-9, 0x1.2c7dbffcde94p-14,
        -0x1.0a780ac771p-20, 0x1.32e5a4d6p-27, -0x1.f0ce274p-35, 0x1.2a478p-42, -0x1.11p-50), h_lo)))";
 constexpr std::string_view kY0 = R"(
-  let v = min(max(x, 0x1.4p-1), 0x1p1000);
+  let v = min(max(x, 0x1.4p-1), 0x1.fffffffffffffp1023);
   let far = hankel_0(v, 0);
   let y = where(x < 0x1.4p-1, bessel_y0_near(where((x > 0) & (x < 0x1.4p-1), x, 0x1.4p-1)), where(x == inf, 0, far));
   where(x > 0, y, where(x == 0, -inf, nan)))";
 constexpr std::string_view kY1 = R"(
-  let v = min(max(x, 1), 0x1p1000);
+  let v = min(max(x, 1), 0x1.fffffffffffffp1023);
   let far = -hankel_1(v, 1);
   let y = where(x < 1, bessel_y1_near(where((x > 0) & (x < 1), x, 1)), where(x == inf, 0, far));
   where(x > 0, y, where(x == 0, -inf, nan)))";
@@ -236,12 +236,26 @@ constexpr std::string_view kAiryDecay = R"(
   let p = over_root(c, r, q);
   let y = times_exp_apart(p, fma(-p, root_low(v) / (2 * q), over_root_low(c, r, q)), -airy_zeta(v));
   fma(-y, airy_zeta_low(v), y))";
+// sqrt(2) times the wave from 2^33 on, where the modulus is constant: of the function if y > 0, or of the
+// derivative. The angle is the sum of two numbers, whose waves are multiplied. Its error passes 1 at 2^70,
+// and it is constant beyond 2^600.
+constexpr std::string_view kAiryFar = R"(
+  let v = min(x, 0x1p600);
+  let z = airy_zeta(v);
+  let z_lo = airy_zeta_low(v);
+  let s = wave(z, 0, 0);
+  let c = wave(z, 0, 1);
+  let s_lo = wave(z_lo, 0, 0);
+  let c_lo = wave(z_lo, 0, 1);
+  where(y > 0, c_lo * (c - s) - s_lo * (c + s), c_lo * (c + s) + s_lo * (c - s)))";
 constexpr std::string_view kAiry = R"(
   let b = max(min(x, 2), -2);
   let inner = where(b < 0, airy_left(min(b, 0)), where(b < 1, airy_inner(min(max(b, 0), 1)), airy_right(max(b, 1))));
   let wave = airy_wave(min(max(-x, 2), 0x1p33));
   let decay = where(x > 110, 0, airy_decay(min(max(x, 2), 110)));
-  where(x < -2, where(x < -0x1p33, nan, wave), where(x > 2, decay, where(x == x, inner, x))))";
+  let v = max(-x, 0x1p33);
+  let far = 0x1.9884533d43651p-2 * airy_far(v, 1) / sqrt(sqrt(v));
+  where(x < -2, where(x < -0x1p33, far, wave), where(x > 2, decay, where(x == x, inner, x))))";
 // The same of the derivative.
 constexpr std::string_view kAiryPrimeModulusFar =
     R"(let v = 1 / airy_cube(x); let z = v * v; fma(z, poly(z, 0x1.f9838cc73eeep-5, -0x1.87f88063b5p-3, 0x1.08a646ba14p+1, -0x1.7e8d28ab2p+5,
@@ -313,7 +327,9 @@ constexpr std::string_view kAiryPrime = R"(
   let inner = where(b < 0, airy_prime_left(min(b, 0)), where(b < 1, airy_prime_inner(min(max(b, 0), 1)), airy_prime_right(max(b, 1))));
   let wave = airy_prime_wave(min(max(-x, 2), 0x1p33));
   let decay = where(x > 110, 0, airy_prime_decay(min(max(x, 2), 110)));
-  where(x < -2, where(x < -0x1p33, nan, wave), where(x > 2, decay, where(x == x, inner, x))))";
+  let v = max(-x, 0x1p33);
+  let far = where(x == -inf, nan, 0x1.9884533d43651p-2 * airy_far(v, 0) * sqrt(sqrt(v)));
+  where(x < -2, where(x < -0x1p33, far, wave), where(x > 2, decay, where(x == x, inner, x))))";
 
 constexpr Function kRows[] = {
     {.name = "wave_angle", .arity = 2, .body_f64 = kAngle, .internal = true},
@@ -379,6 +395,7 @@ constexpr Function kRows[] = {
     {.name = "airy_right", .body_f64 = kAiryRight, .internal = true, .costly = true},
     {.name = "airy_wave", .body_f64 = kAiryWave, .internal = true, .costly = true},
     {.name = "airy_decay", .body_f64 = kAiryDecay, .internal = true, .costly = true},
+    {.name = "airy_far", .arity = 2, .body_f64 = kAiryFar, .internal = true, .costly = true, .apart = true},
     {.name = "airy_prime_modulus_far", .body_f64 = kAiryPrimeModulusFar, .internal = true, .costly = true},
     {.name = "airy_prime_modulus_near", .body_f64 = kAiryPrimeModulusNear, .internal = true, .costly = true},
     {.name = "airy_prime_phase_far", .body_f64 = kAiryPrimePhaseFar, .internal = true, .costly = true},
@@ -394,7 +411,7 @@ constexpr Function kRows[] = {
      .derivative = {"airy_ai_prime(x)"},
      .body_f64 = kAiry,
      .narrow = true,
-     .doc = "the Airy function; NaN below -2^33"},
+     .doc = "the Airy function"},
     {.name = "airy_ai_prime",
      .derivative = {"x * airy_ai(x)"},
      .body_f64 = kAiryPrime,

@@ -116,10 +116,10 @@ constexpr std::string_view kNdtr = R"(
   let q = normal_above(abs(x));
   where(abs(x) < 0.5, near, where(x < 0, q, 1 - q)))";
 constexpr std::string_view kLogNdtr = R"(
-  let a = min(abs(x), 0x1p500);
+  let a = abs(x);
   let z = 0.5 * a * a;
-  let t = where(a > 38, tail_farther(a), tail_scaled(min(a, 39)));
-  let far = log(t) - z - fma(0.5 * a, a, -z);
+  let t = where(a > 38, tail_farther(min(a, 0x1p60)), tail_scaled(min(a, 39)));
+  let far = where(a > 0x1p60, -z, log(t) - z - fma(0.5 * a, a, -z));
   let near = log1p(-normal_above(a));
   where(x > -0.5, where(x < 0, log(ndtr(x)), near), where(x == -inf, x, where(x == x, far, x))))";
 

@@ -43,6 +43,13 @@ class Kumaraswamy(TransformedDistribution):
         new._validate_args = self._validate_args
         return new
 
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        a, b = self.concentration1, self.concentration0
+        above = -tn.expm1(a * tn.log(value))  # 1 - value ** a
+        return tn.log(a) + tn.log(b) + tn.xlogy(a - 1, value) + tn.xlogy(b - 1, above)
+
     @property
     def mean(self) -> Tensor:
         return _moment(self.concentration1, self.concentration0, 1)

@@ -119,6 +119,8 @@ def _unpool(function: str, input: Tensor, indices: Tensor, kernel_size: Any, str
             raise TypeError(f"{function}: {name} must be a Tensor, got {_describe(value)}")
     kernel = _each(function, "kernel_size", kernel_size, axes)
     strides = kernel if stride is None or stride == [] else _each(function, "stride", stride, axes)
+    if min(strides) < 1:
+        raise RuntimeError(f"{function}: stride must be greater than zero, got {strides}")
     pads = _each(function, "padding", padding, axes)
     if input.dim() not in (axes + 1, axes + 2):
         raise RuntimeError(f"{function}: expected input of {axes + 1} or {axes + 2} dimensions, got {list(input.shape)}")

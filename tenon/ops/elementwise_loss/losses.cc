@@ -22,6 +22,13 @@ void check_real(const char* op, const Tensor& self, const Tensor& target) {
               fmt::format("{}: not implemented for complex tensors", op));
 }
 
+void check_probabilities(const char* argument, const Tensor& values) {
+  if (values.is_meta()) return;
+  const Tensor inside = tenon::logical_and(tenon::ge(values, 0), tenon::le(values, 1));
+  TENON_CHECK(tenon::all(inside).item().to_bool(), Runtime,
+              fmt::format("binary_cross_entropy: all elements of `{}` should be between 0 and 1", argument));
+}
+
 }  // namespace
 
 Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight,
@@ -30,12 +37,8 @@ Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tens
   TENON_CHECK(self.sizes() == target.sizes(), Shape,
               fmt::format("binary_cross_entropy: `target` has shape {}, expected {} as `self`",
                           to_string(target.sizes()), to_string(self.sizes())));
-  if (!self.is_meta()) {
-    const Tensor inside = tenon::logical_and(tenon::ge(self, 0), tenon::le(self, 1));
-    const Tensor known = tenon::logical_or(inside, tenon::isnan(self));
-    TENON_CHECK(tenon::all(known).item().to_bool(), Runtime,
-                "binary_cross_entropy: all elements of `self` should be between 0 and 1");
-  }
+  check_probabilities("self", self);
+  check_probabilities("target", target);
   Tensor loss = tenon::_binary_cross_entropy(self, target);
   if (weight.defined()) loss = tenon::mul(loss, weight);
   return reduced("binary_cross_entropy", loss, reduction);

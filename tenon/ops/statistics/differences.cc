@@ -75,14 +75,23 @@ std::vector<Tensor> slopes(const Tensor& self, IntArrayRef dims, std::span<const
                            int64_t edge_order) {
   TENON_CHECK(edge_order == 1 || edge_order == 2, Value,
               fmt::format("gradient: edge_order must be 1 or 2, got {}", edge_order));
-  TENON_CHECK(spacing.size() == 1 || spacing.size() == dims.size(), Value,
-              fmt::format("gradient: got {} spacings for {} dimensions", spacing.size(), dims.size()));
   const Tensor y = is_integral(self.dtype(), true) ? self.to(default_dtype()) : self;
   std::vector<Tensor> results;
   const Dims wrapped = wrap_dims(dims, self.dim(), "gradient");
   for (size_t i = 0; i < wrapped.size(); ++i)
     results.push_back(slope(y, wrapped[i], spacing[spacing.size() == 1 ? 0 : i], edge_order));
   return results;
+}
+
+/// The same where spacings are a list: one for each of the dimensions.
+std::vector<Tensor> slopes_of_list(const Tensor& self, IntArrayRef dims, const std::vector<Spacing>& spacing,
+                                   int64_t edge_order) {
+  TENON_CHECK(
+      spacing.size() == dims.size(), Value,
+      fmt::format("gradient: expected spacing to be a number or a list with one for each of {} dimensions, "
+                  "got {}",
+                  dims.size(), spacing.size()));
+  return slopes(self, dims, spacing, edge_order);
 }
 
 Dims dims_or_all(const Tensor& self, std::optional<int64_t> dim) {
@@ -120,7 +129,12 @@ int64_t samples_dim(const Tensor& y, int64_t dim, const char* op) {
 }
 bool has_samples(const Tensor& y, int64_t dim) { return y.size(dim) > 0; }
 
-Tensor none(const Tensor& y, int64_t dim) { return tenon::sum(y, IntArrayRef(dim)) / 2; }
+/// The integral over no samples, of the dtype of `y`.
+Tensor none(const Tensor& y, int64_t dim) { return tenon::sum(y, IntArrayRef(dim)).to(y.dtype()); }
+/// The running integral over no samples, of the dtype that areas have.
+Tensor none_running(const Tensor& y) {
+  return is_integral(y.dtype(), true) ? y.to(default_dtype()) : y.clone();
+}
 
 }  // namespace
 
@@ -152,19 +166,19 @@ std::vector<Tensor> gradient_array(const Tensor& self, IntArrayRef dim, int64_t 
 }
 std::vector<Tensor> gradient_scalarrayint(const Tensor& self, std::span<const Scalar> spacing,
                                           std::optional<int64_t> dim, int64_t edge_order) {
-  return slopes(self, dims_or_all(self, dim), steps_of(spacing), edge_order);
+  return slopes_of_list(self, dims_or_all(self, dim), steps_of(spacing), edge_order);
 }
 std::vector<Tensor> gradient_scalarrayarray(const Tensor& self, std::span<const Scalar> spacing,
                                             IntArrayRef dim, int64_t edge_order) {
-  return slopes(self, dim, steps_of(spacing), edge_order);
+  return slopes_of_list(self, dim, steps_of(spacing), edge_order);
 }
 std::vector<Tensor> gradient_tensorarrayint(const Tensor& self, TensorList spacing,
                                             std::optional<int64_t> dim, int64_t edge_order) {
-  return slopes(self, dims_or_all(self, dim), coordinates_of(spacing), edge_order);
+  return slopes_of_list(self, dims_or_all(self, dim), coordinates_of(spacing), edge_order);
 }
 std::vector<Tensor> gradient_tensorarray(const Tensor& self, TensorList spacing, IntArrayRef dim,
                                          int64_t edge_order) {
-  return slopes(self, dim, coordinates_of(spacing), edge_order);
+  return slopes_of_list(self, dim, coordinates_of(spacing), edge_order);
 }
 
 Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
@@ -178,11 +192,11 @@ Tensor trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
 Tensor trapz_dx(const Tensor& y, double dx, int64_t dim) { return ops::trapezoid_dx(y, dx, dim); }
 Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   const int64_t d = samples_dim(y, dim, "cumulative_trapezoid");
-  return has_samples(y, d) ? tenon::cumsum(areas_at(y, x, d), d) : y;
+  return has_samples(y, d) ? tenon::cumsum(areas_at(y, x, d), d) : none_running(y);
 }
 Tensor cumulative_trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
   const int64_t d = samples_dim(y, dim, "cumulative_trapezoid");
-  return has_samples(y, d) ? tenon::cumsum(areas(y, d), d) * dx : y;
+  return has_samples(y, d) ? tenon::cumsum(areas(y, d), d) * dx : none_running(y);
 }
 
 Tensor cummaxmin_backward(const Tensor& grad, const Tensor& input, const Tensor& indices, int64_t dim) {
@@ -192,9 +206,9 @@ Tensor cummaxmin_backward(const Tensor& grad, const Tensor& input, const Tensor&
 
 // By doubling: after step k each place has the sum of the last 2 ** k elements.
 Tensor logcumsumexp(const Tensor& self, int64_t dim) {
-  TENON_CHECK(
-      is_floating_point(self.dtype()), Type,
-      fmt::format("logcumsumexp: expected a floating point dtype, got {}; convert it", name(self.dtype())));
+  TENON_CHECK(is_floating_point(self.dtype()) || self.is_complex(), Type,
+              fmt::format("logcumsumexp: expected a floating point or complex dtype, got {}; convert it",
+                          name(self.dtype())));
   const int64_t d = wrap_dim(dim, self.dim(), "logcumsumexp");
   if (self.dim() == 0 || self.numel() == 0) return self.clone();
   const bool is_half = self.dtype() == DType::Float16 || self.dtype() == DType::BFloat16;

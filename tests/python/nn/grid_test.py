@@ -86,6 +86,9 @@ def test_a_grid_loads_and_warns_without_align_corners():
         (lambda: F.max_unpool2d(tenon.ones(1, 1, 1), tenon.ones(1, 1, 1).long(), [2]), ValueError, "kernel_size must be an int or 2"),
         (lambda: F.max_unpool2d(tenon.ones(1, 1, 1), tenon.ones(1, 1, 1).long(), 2, output_size=[9, 9]), ValueError, "less than a stride"),
         (lambda: F.max_unpool2d(tenon.ones(1, 1, 1), tenon.ones(1, 1, 1).long(), 2, output_size=[9]), ValueError, "2 or 4 numbers"),
+        *((lambda f=f, n=n: f(tenon.ones(*[1] * (n + 1)), tenon.ones(*[1] * (n + 1)).long(), 2, stride=0), RuntimeError, r"stride must be greater than zero, got \[0")
+          for n, f in ((1, F.max_unpool1d), (2, F.max_unpool2d), (3, F.max_unpool3d))),
+        (lambda: F.max_unpool3d(tenon.ones(1, 1, 1, 1), tenon.ones(1, 1, 1, 1).long(), 2, stride=(2, -1, 2)), RuntimeError, "greater than zero, got"),
         (lambda: F.max_unpool1d(tenon.ones(1, 0), tenon.ones(1, 0).long(), 1, 3), RuntimeError, "these windows give the size"),
         (lambda: F.fractional_max_pool2d(tenon.ones(1, 4, 4), 2), ValueError, "output_size or output_ratio"),
         (lambda: F.fractional_max_pool2d(tenon.ones(4, 4), 2, 2), RuntimeError, "of 3 or 4 dimensions"),

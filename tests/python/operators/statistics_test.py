@@ -113,6 +113,20 @@ def test_positions_and_powers():
             np.testing.assert_allclose(tenon.vander(tenon.tensor(x), count, increasing).numpy(), np.vander(x, count, increasing), rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [tenon.int64, tenon.uint8, tenon.float16, tenon.float64])
+def test_integrals_and_powers_of_nothing_have_pytorchs_dtypes(dtype):
+    floating = dtype if dtype.is_floating_point else tenon.float32
+    for shape in ((0,), (3, 0)):
+        y = tenon.zeros(shape, dtype=dtype)
+        for integral in (tenon.trapezoid(y), tenon.trapezoid(y, dx=0.5), tenon.trapezoid(y, tenon.zeros(shape)), tenon.trapz(y, dx=0.5)):
+            assert integral.dtype is dtype and tuple(integral.shape) == shape[:-1]
+        for running in (tenon.cumulative_trapezoid(y), tenon.cumulative_trapezoid(y, tenon.zeros(shape))):
+            assert running.dtype is floating and tuple(running.shape) == shape
+    assert tenon.trapezoid(tenon.zeros(1, dtype=dtype)).dtype is floating
+    for powers in (tenon.vander(tenon.zeros(0, dtype=dtype)), tenon.vander(tenon.ones(3, dtype=dtype), 0)):
+        assert powers.dtype is (dtype if dtype.is_floating_point else tenon.int64) and powers.numel() == 0
+
+
 def test_neighbours_of_floating_numbers():
     x = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, 3.4028235e38], np.float32)
     a, b = np.meshgrid(x, x)
@@ -125,6 +139,10 @@ def test_neighbours_of_floating_numbers():
     "call, error, text",
     [
         (lambda: tenon.kthvalue(tenon.zeros(3), 4), IndexError, "kthvalue: selected number k out of range: 4"),
+        (lambda: tenon.gradient(tenon.zeros(3, 4), spacing=[1.0]), ValueError, "gradient: expected spacing to be a number or a list .* 2 dimensions, got 1"),
+        (lambda: tenon.gradient(tenon.zeros(3, 4), spacing=[1.0, 2.0], dim=1), ValueError, "gradient: expected spacing .* 1 dimensions, got 2"),
+        (lambda: tenon.gradient(tenon.zeros(3, 3), spacing=(tenon.arange(3),)), ValueError, "gradient: expected spacing .* 2 dimensions, got 1"),
+        (lambda: tenon.gradient(tenon.zeros(3, 3), spacing=[1.0], dim=(0, 1)), ValueError, "gradient: expected spacing .* 2 dimensions, got 1"),
         (lambda: tenon.median(tenon.zeros(2, 0), 1), IndexError, "median: dimension 1 of `self`"),
         (lambda: tenon.mode(tenon.zeros(3, dtype=tenon.complex64)), NotImplementedError, "mode"),
         (lambda: tenon.quantile(tenon.zeros(3), 1.5), ValueError, "quantile: `q` must be in"),
@@ -144,7 +162,7 @@ def test_neighbours_of_floating_numbers():
         (lambda: tenon.gcd(tenon.zeros(3), tenon.zeros(3)), TypeError, "gcd: expected integers"),
         (lambda: tenon.unravel_index(tenon.tensor([60]), (3, 4, 5)), ValueError, "unravel_index: indices must be in"),
         (lambda: tenon.renorm(tenon.zeros(3), 2, 0, 1.0), ValueError, "renorm: expected at least 2 dimensions"),
-        (lambda: tenon.logcumsumexp(tenon.arange(3), 0), TypeError, "logcumsumexp: expected a floating point dtype"),
+        (lambda: tenon.logcumsumexp(tenon.arange(3), 0), TypeError, "logcumsumexp: expected a floating point or complex dtype"),
     ],
 )
 def test_bad_arguments(call, error, text):

@@ -138,7 +138,7 @@ EDGES = {
     "i1e": [(0.0, 0.0), (inf, 0.0), (nan, nan)],
     "sinc": [(0.0, 1.0), (1.0, 0.0), (-3.0, 0.0), (inf, 0.0), (nan, nan)],
     "logit": [(0.0, -inf), (1.0, inf), (0.5, 0.0), (-1.0, nan), (2.0, nan), (nan, nan)],
-    "airy_ai": [(inf, 0.0), (-inf, nan), (-1e11, nan), (nan, nan)],
+    "airy_ai": [(inf, 0.0), (-inf, 0.0), (nan, nan)],
     "bessel_j0": [(0.0, 1.0), (inf, 0.0), (-inf, 0.0), (nan, nan)],
     "bessel_j1": [(0.0, 0.0), (inf, 0.0), (-inf, 0.0), (nan, nan)],
     "bessel_y0": [(0.0, -inf), (inf, 0.0), (-1.0, nan), (-inf, nan), (nan, nan)],

@@ -49,6 +49,9 @@ def _entr(x):
 
 
 def _sinc(x):
+    if np.iscomplexobj(x):
+        z = np.where(x == 0, 1, np.pi * x)
+        return np.where(x == 0, 1, np.sin(z) / z)
     return np.where(np.isinf(x) | ((x == np.rint(x)) & (x != 0)), 0, np.sinc(x))
 
 
@@ -72,7 +75,7 @@ ROWS = [
         reference_ulps=64, absent=_NO_SPECIAL, inner="", **_REAL, **_SHAPES),
     Row("_polygamma", lambda m: (sample(m.tensor(s), 3.0, -2.0) for s in m.shapes()), lambda x, s, f: f * ss.zeta(s, x), operands=(0,), ulps=8,
         reference_ulps=32, absent=_NO_SPECIAL, direct=True, no_peer="not in PyTorch", **_REAL, **_SHAPES),
-    unary("sinc", _sinc, ulps=4, reference_ulps=64, domain=(-0.9, 0.9), absent=_NO_SPECIAL, **_REAL),
+    unary("sinc", _sinc, ulps=4, reference_ulps=64, complex_ulps=16, domain=(-0.9, 0.9), absent=_NO_SPECIAL, result="float"),
     unary("special_airy_ai", lambda x: ss.airy(x)[0], ulps=4, reference_ulps=4096, domain=(-2.0, 6.0), grad_domain=(-2.0, 3.0), absent=_NO_SPECIAL, **_REAL),
     unary("special_bessel_j0", ss.j0, ulps=4, reference_ulps=1024, domain=(-2.2, 2.2), absent=_NO_SPECIAL, **_REAL),
     unary("special_bessel_j1", ss.j1, ulps=4, reference_ulps=1024, domain=(-3.5, 3.5), absent=_NO_SPECIAL, **_REAL),

@@ -246,6 +246,8 @@ def _running_backward_samples(m):
 
 
 def _logcumsumexp(x, dim):
+    if np.iscomplexobj(x):
+        return np.log(np.cumsum(np.exp(x), axis=dim if x.ndim else 0)).reshape(x.shape)
     return np.logaddexp.accumulate(x.reshape(1) if x.ndim == 0 else x, axis=dim).reshape(x.shape)
 
 
@@ -421,8 +423,8 @@ ROWS = [
     Row("cummaxmin_backward", _running_backward_samples, _running_backward, result="self", ulps=4, magnitude=True, direct=True, grad_constant=(1,),
         no_peer="PyTorch's is an operator of its own", absent={**_FIXED, "empty": "cummax covers it", "special": "sums of infinities",
         "bool": "no gradients", "integral": "no gradients", "complex": "no gradients"}),
-    Row("logcumsumexp", _along, _logcumsumexp, result="self", ulps=16, magnitude=lambda x, d: np.abs(x) + 3, refuse=_FLOATS, absent=_ONE,
-        extremes=False, infinite="class"),
+    Row("logcumsumexp", _along, _logcumsumexp, result="self", ulps=16, magnitude=lambda x, d: np.abs(x) + 3, refuse=("bool", "integral"), absent=_ONE,
+        complex_ulps=64, domain=(-1.5, 1.5), extremes=False, infinite="class"),
     Row("diff", _diff_samples, lambda x, n=1, d=-1: np.diff(x, n, d), result="self", ulps=2, magnitude=lambda x, *_: np.full(np.diff(x, *_[:1] or [1], axis=_[1] if len(_) > 1 else -1).shape, 32.0),
         extremes=False, infinite="class", absent={**_ONE, "zero_dim": "needs a dimension"}),
     Row("gradient.scalarint", _slope_samples(spacing=2), _slopes, **_SLOPES),

@@ -118,6 +118,13 @@ class _InverseTransform(Transform):
         super().__init__(cache_size=transform._cache_size)
         self._inv: Any = transform
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__.copy()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._inv._inv = weakref.ref(self)
+
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
         return self._inv.codomain

@@ -1,0 +1,48 @@
+"""Distributions and transforms at the ends of what they take: edges of supports, pickles."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+import tenon
+from tenon import distributions as D
+
+inf = math.inf
+
+
+def t(x):
+    return tenon.tensor(x, dtype=tenon.float64)
+
+
+@pytest.mark.parametrize("a, b, at_0, at_1", [
+    (2.0, 3.0, -inf, -inf), (0.5, 0.7, inf, inf), (1.0, 1.0, 0.0, 0.0), (1.0, 2.5, math.log(2.5), -inf), (3.0, 1.0, -inf, math.log(3)),
+])  # fmt: skip
+def test_the_kumaraswamy_distribution_has_densities_at_its_ends(a, b, at_0, at_1):
+    d = D.Kumaraswamy(t(a), t(b))
+    np.testing.assert_allclose([d.log_prob(t(0.0)).item(), d.log_prob(t(1.0)).item()], [at_0, at_1], rtol=1e-14)
+    x = np.array([1e-300, 1e-9, 0.3, 0.999, 1 - 1e-12])
+    exact = np.log(a) + np.log(b) + (a - 1) * np.log(x) + (b - 1) * np.log(-np.expm1(a * np.log(x)))
+    np.testing.assert_allclose(d.log_prob(t(x)).numpy(), exact, rtol=1e-13, atol=1e-13)
+
+
+TRANSFORMS = {
+    "exp": lambda: D.ExpTransform(), "sigmoid": lambda: D.SigmoidTransform(), "affine": lambda: D.AffineTransform(t(2.0), t(3.0)),
+    "compose": lambda: D.ComposeTransform([D.ExpTransform(), D.AffineTransform(1.0, 2.0)]),
+    "independent": lambda: D.IndependentTransform(D.ExpTransform(), 1), "power": lambda: D.PowerTransform(t(2.0)), "tanh": lambda: D.TanhTransform(),
+    "cached": lambda: D.ExpTransform(cache_size=1), "stick": lambda: D.StickBreakingTransform(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_inverses_of_transforms_are_pickled(name):
+    transform = TRANSFORMS[name]()
+    x = t([0.3, 0.4, 0.2])
+    y = transform(x)
+    inverse = pickle.loads(pickle.dumps(transform.inv))
+    np.testing.assert_allclose(inverse(y).numpy(), x.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(inverse.inv(x).numpy(), y.numpy(), rtol=1e-12)
+    assert inverse.inv.inv is inverse
+    d = pickle.loads(pickle.dumps(D.TransformedDistribution(D.Normal(t(0.0), t(1.0)), [D.ExpTransform().inv.inv, D.AffineTransform(1.0, 2.0).inv])))
+    exact = -0.5 * math.log(2 * math.pi) - 0.5 * math.log(2.0) ** 2 - math.log(2.0) + math.log(2.0)
+    np.testing.assert_allclose(d.log_prob(t(0.5)).item(), exact, rtol=1e-12)

@@ -236,9 +236,8 @@ constexpr std::string_view kAiryDecay = R"(
   let p = over_root(c, r, q);
   let y = times_exp_apart(p, fma(-p, root_low(v) / (2 * q), over_root_low(c, r, q)), -airy_zeta(v));
   fma(-y, airy_zeta_low(v), y))";
-// sqrt(2) times the wave from 2^33 on, where the modulus is constant: of the function if y > 0, or of the
-// derivative. The angle is the sum of two numbers, whose waves are multiplied. Its error passes 1 at 2^70,
-// and it is constant beyond 2^600.
+// From 2^33 on, where the modulus is constant: the function if y > 0, or its derivative. The angle is the sum
+// of two numbers, whose waves are multiplied. Its error passes 1 at 2^70, and it is constant beyond 2^600.
 constexpr std::string_view kAiryFar = R"(
   let v = min(x, 0x1p600);
   let z = airy_zeta(v);
@@ -247,14 +246,16 @@ constexpr std::string_view kAiryFar = R"(
   let c = wave(z, 0, 1);
   let s_lo = wave(z_lo, 0, 0);
   let c_lo = wave(z_lo, 0, 1);
-  where(y > 0, c_lo * (c - s) - s_lo * (c + s), c_lo * (c + s) + s_lo * (c - s)))";
+  let r = sqrt(sqrt(x));
+  let value = 0x1.9884533d43651p-2 * (c_lo * (c - s) - s_lo * (c + s)) / r;
+  let slope = 0x1.9884533d43651p-2 * (c_lo * (c + s) + s_lo * (c - s)) * r;
+  where(y > 0, value, where(x == inf, nan, slope)))";
 constexpr std::string_view kAiry = R"(
   let b = max(min(x, 2), -2);
   let inner = where(b < 0, airy_left(min(b, 0)), where(b < 1, airy_inner(min(max(b, 0), 1)), airy_right(max(b, 1))));
   let wave = airy_wave(min(max(-x, 2), 0x1p33));
   let decay = where(x > 110, 0, airy_decay(min(max(x, 2), 110)));
-  let v = max(-x, 0x1p33);
-  let far = 0x1.9884533d43651p-2 * airy_far(v, 1) / sqrt(sqrt(v));
+  let far = airy_far(max(-x, 0x1p33), 1);
   where(x < -2, where(x < -0x1p33, far, wave), where(x > 2, decay, where(x == x, inner, x))))";
 // The same of the derivative.
 constexpr std::string_view kAiryPrimeModulusFar =
@@ -327,8 +328,7 @@ constexpr std::string_view kAiryPrime = R"(
   let inner = where(b < 0, airy_prime_left(min(b, 0)), where(b < 1, airy_prime_inner(min(max(b, 0), 1)), airy_prime_right(max(b, 1))));
   let wave = airy_prime_wave(min(max(-x, 2), 0x1p33));
   let decay = where(x > 110, 0, airy_prime_decay(min(max(x, 2), 110)));
-  let v = max(-x, 0x1p33);
-  let far = where(x == -inf, nan, 0x1.9884533d43651p-2 * airy_far(v, 0) * sqrt(sqrt(v)));
+  let far = airy_far(max(-x, 0x1p33), 0);
   where(x < -2, where(x < -0x1p33, far, wave), where(x > 2, decay, where(x == x, inner, x))))";
 
 constexpr Function kRows[] = {

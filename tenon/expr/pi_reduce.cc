@@ -100,9 +100,19 @@ Reduced reduce(double x) {
   return {negate ? -hi : hi, negate ? -lo : lo, (std::signbit(x) ? -quadrant : quadrant) & 3};
 }
 
+// Callers that are compiled for size leave the upper halves of vector registers in use. Every SSE instruction
+// below would wait for them.
+void free_upper_halves() {
+#ifdef __x86_64__
+  static const bool has_avx = __builtin_cpu_supports("avx") != 0;
+  if (has_avx) asm volatile("vzeroupper");
+#endif
+}
+
 }  // namespace
 
 double pi_reduce(double x, int part) noexcept {
+  free_upper_halves();
   if (!std::isfinite(x)) return std::numeric_limits<double>::quiet_NaN();
   if (!(std::abs(x) >= 1)) return 0;
   const Reduced r = reduce(x);
@@ -112,6 +122,7 @@ double pi_reduce(double x, int part) noexcept {
 // A float's 24 bits need one window of 128 bits of 2/pi, two of them before the product's point. No float is
 // nearer than 2^-30 to a multiple of pi/2, so that more digits are left than two floats hold.
 float pi_reduce(float x, int part) noexcept {
+  free_upper_halves();
   if (!std::isfinite(x)) return std::numeric_limits<float>::quiet_NaN();
   if (!(std::abs(x) >= 1)) return 0;
   const uint32_t bits = std::bit_cast<uint32_t>(x);

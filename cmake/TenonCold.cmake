@@ -21,6 +21,7 @@ file(GLOB cold CONFIGURE_DEPENDS
      ops/linalg/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/linalg/eigen_solvers.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/linalg_ldl.cc
      ops/recurrent/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/recurrent*.cc
      ${PROJECT_SOURCE_DIR}/backends/cpu/lapack/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/linalg_spectral.cc
+     ${PROJECT_SOURCE_DIR}/backends/cpu/ops/grid_sampler.cc
      plugin/*load.cc plugin/library_file.cc plugin/optional_functions.cc plugin/registrar.cc plugin/search.cc
      record/report.cc
      ${PROJECT_SOURCE_DIR}/backends/cpu/jit/*.cc

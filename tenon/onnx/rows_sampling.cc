@@ -12,6 +12,7 @@
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/generated/window/functions.h"
 #include "tenon/onnx/node_call.h"
 #include "tenon/onnx/rows.h"
 #include "tenon/ops/factory/from_data.h"
@@ -130,6 +131,12 @@ void grid_sample(N& n) {
   if (x.numel() == 0 || grid.numel() == 0)
     return n.set(zeros(sizes, TensorOptions(x.dtype()).device(x.device())));
   const Tensor real = is_integral(x.dtype(), true) ? x.to(grid.dtype()) : x;
+  if ((rank == 2 || rank == 3) && real.dtype() == grid.dtype()) {
+    const int64_t modes[] = {1, 0, 2};  // of Mode::Nearest, Linear and Cubic
+    return n.set(grid_sampler(real, grid, modes[static_cast<size_t>(m.mode)], static_cast<int64_t>(m.outside),
+                              m.aligned)
+                     .to(x.dtype()));
+  }
   std::vector<Tensor> at;
   for (size_t i = 0; i < rank; ++i) {
     const Tensor place = select(grid, -1, static_cast<int64_t>(rank - 1 - i)).reshape({x.sizes()[0], -1});

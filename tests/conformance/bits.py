@@ -97,6 +97,11 @@ def _recurrence(gradients):
     return make
 
 
+def _grid_gradient(m):
+    grad, image, grid = m.tensor([2, 5, 90, 81]), m.tensor([2, 5, 30, 40]), m.tensor([2, 90, 81, 2], domain=(-1.3, 1.3))
+    return [sample(grad, image, grid, k, k, False) for k in range(3)]
+
+
 #: Large samples of rows that fix the shapes of their own.
 OWN = {
     "mm": _products((200, 90), (90, 210)),
@@ -127,6 +132,10 @@ OWN = {
     "embedding_dense_backward": lambda m: [sample(m.tensor([30, 40, 70]), m.positions([30, 40], 90), 90, -1, False)],
     "nll_loss_forward": lambda m: [sample(m.tensor([800, 50]), m.positions([800], 50), m.tensor([50]), 1, -100)],
     "repeat_interleave.Tensor": lambda m: [sample(m.positions([40000], 4))],
+    "grid_sampler_2d": lambda m: [sample(m.tensor([2, 5, 30, 40]), m.tensor([2, 90, 81, 2], domain=(-1.3, 1.3)), k % 3, k % 2, False) for k in range(3)],
+    "grid_sampler_3d": lambda m: [sample(m.tensor([1, 3, 9, 11, 12]), m.tensor([1, 20, 21, 23, 3], domain=(-1.3, 1.3)), 0, k, True) for k in range(3)],
+    "_grid_sampler_input_backward": _grid_gradient,
+    "_grid_sampler_slopes": _grid_gradient,
     "_recurrence": _recurrence(False),
     "_recurrence_backward": _recurrence(True),
     "sum_to_size": lambda m: [sample(m.tensor([300, 170]), [1, 170])],

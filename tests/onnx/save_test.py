@@ -86,6 +86,9 @@ def test_versions_of_the_standard(path):
         if opset < 24:
             check(path)
     tenon.onnx.save(lambda x: tenon.nn.functional.pad(x, (1, 2), mode="circular"), path, x, opset=19)
+    volumes = lambda x: tenon.grid_sampler_3d(x[None, None], tenon.zeros(1, 2, 2, 2, 3), 0, 0, True)  # noqa: E731
+    tenon.onnx.save(volumes, path, x, opset=20)
+    assert tenon.onnx.load(path)(x).equal(volumes(x))
 
 
 def test_everything_that_onnx_does_not_have_is_listed(path):
@@ -107,6 +110,7 @@ def test_everything_that_onnx_does_not_have_is_listed(path):
     (lambda x: x.norm(3), "ONNX has no norm of order 3"),
     (nn.LSTM(5, 6, proj_size=2), "ONNX's LSTM has no projections"),
     (lambda x: tenon.nn.functional.pad(x, (1, 1), mode="circular"), "padding in a circle needs opset 19"),
+    (lambda x: tenon.grid_sampler_3d(x[None, None], tenon.zeros(1, 1, 1, 1, 3), 0, 0, True), "sampling of volumes needs opset 20"),
     (lambda x: tenon.complex(x, x).real, "complex"),
     (lambda x: x.scatter_reduce(1, tenon.zeros(3, 4, 5, dtype=tenon.int64), x, "mean"), "ONNX has sum, prod, amax and amin"),
     (lambda x: x[tenon.tensor([0]), :, tenon.tensor([1])], "its indices have dimensions between them"),

@@ -12,6 +12,8 @@ def normal(*shape, seed=0):
 
 x = normal(3, 4, 5)
 image = normal(1, 2, 6, 7)
+grid = normal(1, 4, 5, 2, seed=1)
+SAMPLINGS = [("bilinear", "zeros"), ("nearest", "border"), ("bicubic", "reflection"), ("bilinear", "reflection")]
 places = tenon.tensor([[0, 2, 1, 1, 0], [1, 1, 0, 3, 2], [2, 0, 1, 0, 3]])
 
 
@@ -117,6 +119,7 @@ OF_IMAGES = {
     "align_corners": lambda x: F.interpolate(x, size=(9, 5), mode="bilinear", align_corners=True),
     "avg_pool": lambda x: (F.avg_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 2, 2, ceil_mode=True)),
     "max_pool": lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
+    "grid_sample": lambda x: [F.grid_sample(x, grid, mode, padding, align_corners=mode == "nearest") for mode, padding in SAMPLINGS],
     "adaptive": lambda x: (F.adaptive_avg_pool2d(x, (3, 7)), F.adaptive_max_pool2d(x, 1)),
 }
 

@@ -1,5 +1,6 @@
 // Rows of `save`: what moves elements, by index or not, pads, resizes, sorts and sums along a dimension.
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "tenon/generated/factory/functions.h"
@@ -232,6 +233,19 @@ void upsample(C& c) {
   c.result(c.s.node("Resize", {c.tensor(0), "", c.s.constant(all)}, std::move(attributes)));
 }
 
+void grid_sample(C& c) {
+  constexpr std::array<const char*, 3> kModes = {"linear", "nearest", "cubic"},
+                                       kFormerModes = {"bilinear", "nearest", "bicubic"},
+                                       kPaddings = {"zeros", "border", "reflection"};
+  const bool former = c.s.opset() < 20;
+  if (former && c.sizes(0).size() > 4) c.refuse("sampling of volumes needs opset 20");
+  const auto mode = static_cast<size_t>(c.integer(2)), padding = static_cast<size_t>(c.integer(3));
+  c.result(c.s.node("GridSample", {c.tensor(0), c.tensor(1)},
+                    {{"mode", std::string((former ? kFormerModes : kModes)[mode])},
+                     {"padding_mode", std::string(kPaddings[padding])},
+                     {"align_corners", int64_t{c.flag(4)}}}));
+}
+
 // Along a dimension
 
 void top(C& c, int64_t count, int64_t dim, bool largest, bool sorted) {
@@ -260,6 +274,8 @@ constexpr SavedRow kRows[] = {
     {"aten::_pad_axes", pad_axes},
     {"aten::_upsample", upsample},
     {"aten::cat", cat},
+    {"aten::grid_sampler_2d", grid_sample},
+    {"aten::grid_sampler_3d", grid_sample},
     {"aten::constant_pad_nd", constant_pad},
     {"aten::cumsum", cumsum},
     {"aten::embedding", embedding},

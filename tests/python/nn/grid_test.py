@@ -44,6 +44,55 @@ def test_what_is_outside_of_the_image():
     assert F.grid_sample(image, grid, align_corners=True)[0, 0, 0, 2].isnan()
 
 
+@pytest.mark.parametrize("rank", [2, 3])
+def test_images_and_grids_of_any_stride_and_number_of_places(rank):
+    """More places than a tile, and a last tile that is not full."""
+    turned = tuple(range(rank + 1, -1, -1))
+    image, grid = tensor(*[5, 4, 6][:rank], 3, 2).permute(turned), tensor(*[9, 7, 5][:rank], rank, 2).movedim(-1, 0) * 0.7
+    weights = tensor(2, 3, *[9, 7, 5][:rank])
+    results = []
+    for x, g in ((image, grid), (image.contiguous(), grid.contiguous()), (image.flip(2).contiguous().flip(2), grid.flip(1).contiguous().flip(1))):
+        x, g = x.detach().requires_grad_(), g.detach().requires_grad_()
+        y = getattr(tenon, f"grid_sampler_{rank}d")(x, g, 0, 2, False)
+        results.append([y, *tenon.autograd.grad(y, (x, g), weights.expand_as(y))])
+    assert all(a.equal(b) for other in results[1:] for a, b in zip(results[0], other))
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_half_types_compute_in_float32(mode):
+    image, grid = tensor(1, 2, 5, 6).half(), (tensor(1, 9, 8, 2) * 0.6).half()
+    wanted = tenon.grid_sampler_2d(image.float(), grid.float(), mode, 1, True)
+    assert tenon.grid_sampler_2d(image, grid, mode, 1, True).equal(wanted.half())
+    inputs = [image.requires_grad_(), grid.requires_grad_()]
+    wide = [t.detach().float().requires_grad_() for t in inputs]
+    found = tenon.autograd.grad(tenon.grid_sampler_2d(*inputs, mode, 1, True).sum(), inputs)
+    for a, b in zip(found, tenon.autograd.grad(tenon.grid_sampler_2d(*wide, mode, 1, True).sum(), wide)):
+        assert a.equal(b.half())
+
+
+@pytest.mark.parametrize("mode", [0, 2])
+@pytest.mark.parametrize("padding", [0, 1, 2])
+def test_a_gradient_is_the_same_where_it_is_differentiated(mode, padding):
+    """A kernel computes the one, operators the other."""
+    image, grid = tensor(2, 3, 4, 5).requires_grad_(), (tensor(2, 6, 7, 2)).requires_grad_()
+    y = tenon.grid_sampler_2d(image, grid, mode, padding, False)
+    grad = tensor(2, 3, 6, 7)
+    once = tenon.autograd.grad(y, (image, grid), grad, retain_graph=True)
+    for a, b in zip(once, tenon.autograd.grad(y, (image, grid), grad, create_graph=True)):
+        assert b.requires_grad
+        np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=1e-10, atol=1e-12)
+
+
+def test_what_is_infinite_or_undefined():
+    image = tenon.tensor([[[[1.0, 2.0], [3.0, float("inf")]]]])
+    grid = tenon.tensor([[[[float("inf"), 0.0], [float("nan"), -1.0], [-1.0, -1.0], [1e30, 1e30]]]])
+    # An element outside counts as 0, whatever the first element of the image is.
+    assert tenon.grid_sampler_2d(image, grid, 0, 0, True)[..., 3].item() == 0
+    assert tenon.grid_sampler_2d(image, grid, 1, 0, True).flatten().tolist() == [0, 0, 1, 0]
+    assert tenon.grid_sampler_2d(image, grid, 1, 1, True).flatten().tolist() == [2, 1, 1, float("inf")]
+    assert tenon.grid_sampler_2d(image, grid, 1, 2, True)[..., 1:3].flatten().tolist() == [1, 1]
+
+
 def test_a_second_derivative():
     x, grid = tensor(1, 2, 3, 3).requires_grad_(), (tensor(1, 2, 2, 2) * 0.3).requires_grad_()
     assert tenon.autograd.gradgradcheck(lambda a, g: tenon.grid_sampler_2d(a, g, 2, 0, True), (x, grid))

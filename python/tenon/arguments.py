@@ -200,8 +200,53 @@ def _is_within(error: Exception) -> bool:
         place = place.tb_next
 
 
+#: Names of the functions that are checked.
+_named: set[str] = set()
+
+
+def _is_function(name: str) -> bool:
+    return name in _named or any(operator.partition("::")[2].partition(".")[0] == name for operator in _C.dispatch.operators())
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether the error passed only through functions of this package: not through one that was given to it."""
+    place = error.__traceback__
+    while place is not None:
+        if not place.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            return False
+        place = place.tb_next
+    return True
+
+
+def name_called(error: BaseException, called: str | None) -> str:
+    """Has an error name the function that was called, if that is given, in place of an inner one. Returns the name that it had."""
+    import re
+
+    text = str(error)
+    head = re.match(r"(\w+)(\(\))?: ", text)
+    if head and called and head[1] != called and error.args == (text,) and _is_function(head[1]) and _is_own(error):
+        error.args = (called + text[head.end() - 2 :],)
+    return head[1] if head else ""
+
+
+def named(function: Any, name: str) -> Any:
+    """The function, whose errors name it and not the functions that it calls."""
+
+    def call(*args, **kwargs):
+        try: return function(*args, **kwargs)  # fmt: skip
+        except Exception as error:
+            name_called(error, name)
+            raise
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = function.__doc__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call
+
+
 def checked(function: Any) -> Any:
-    """The function, with a TypeError that names an argument which is not what its annotation says.
+    """The function, with a TypeError that names an argument which is not what its annotation says. Other errors name the function
+    that was called, and not those that it calls.
 
     A constructor looks at its arguments first, because it may keep them for later. Other functions look when they have failed:
     a call that succeeds is not compared with anything, and does not pay for it.
@@ -210,6 +255,11 @@ def checked(function: Any) -> Any:
     if code is None or code.co_flags & _GENERATOR or function.__annotations__.keys() <= {"return"}:
         return function
     is_constructor = name == "__init__"
+    # What a function that was given raises names what that one called; a module's `forward` is what a program does not call.
+    is_given = any(word in str(note) for note in function.__annotations__.values() for word in ("Callable", "Hook", "Fn"))
+    is_called = not is_given and name != "forward" and (is_constructor or not function.__qualname__.startswith("_"))
+    if is_called and not is_constructor:
+        _named.add(name)
     checks: dict[str, Any] | None = None  # made when they are first asked for: importing the package should not wait for them
 
     def wrong(args, kwargs):
@@ -221,12 +271,15 @@ def checked(function: Any) -> Any:
 
     def explain(error, args, kwargs):
         """Raises a better error in place of `error`, or lets it get a name."""
-        import re
-
         owner, text = type(args[0]).__name__ if is_constructor and args else name, str(error)
+        head = name_called(error, owner if is_called and not owner.startswith("_") else None)
+        if head in ("bool", "int", "float"):  # what a tensor of several elements says where it is taken for a number
+            if found := wrong(args, kwargs):
+                raise found from error
         # Python's own text about an object that is none of the right kind may have the name, as that of a method.
-        named = owner in text and "object has no attribute" not in text
-        if named or re.match(r"\w+(\(\))?: ", text) or not _is_within(error):
+        if head or (owner in text and "object has no attribute" not in text) or not _is_within(error):
+            return
+        if isinstance(error, RuntimeError):
             return
         if found := wrong(args, kwargs):
             raise found from error
@@ -239,7 +292,7 @@ def checked(function: Any) -> Any:
         if is_constructor and (found := wrong(args, kwargs)):
             raise found
         try: return function(*args, **kwargs)  # fmt: skip
-        except (TypeError, AttributeError, LookupError, ValueError, ArithmeticError) as error:
+        except (TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RuntimeError) as error:
             explain(error, args, kwargs)
             raise
 

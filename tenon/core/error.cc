@@ -30,7 +30,9 @@ Error::Error(ErrorKind kind, const std::string& text)
 }
 
 void Error::set_operator(std::string_view name) {
-  if (!has_operator_ || name == operator_name() || typeid(*this) != typeid(Error)) return;
+  // Of the derived classes, those of operators are of kind Runtime: LinAlgError.
+  const bool own_text = typeid(*this) != typeid(Error) && kind_ != ErrorKind::Runtime;
+  if (!has_operator_ || name == operator_name() || own_text) return;
   std::string text(name);
   text.append(": ").append(message());
   std::runtime_error::operator=(std::runtime_error(text));

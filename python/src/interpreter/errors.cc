@@ -50,7 +50,12 @@ PyObject* exception_for(ErrorKind kind) noexcept {
 class CarriedError : public Error {
  public:
   CarriedError(const std::string& message, PyObject* type, PyObject* value, PyObject* traceback)
-      : Error(ErrorKind::Runtime, message), state_(std::make_shared<State>(type, value, traceback)) {}
+      : Error(ErrorKind::Runtime, "a Python exception"),
+        text_(message),
+        state_(std::make_shared<State>(type, value, traceback)) {}
+
+  /// The exception's own text, in which no operator is named.
+  const char* what() const noexcept override { return text_.what(); }
 
   void restore() const noexcept {
     PyErr_Restore(Py_XNewRef(state_->type), Py_XNewRef(state_->value), Py_XNewRef(state_->traceback));
@@ -68,6 +73,7 @@ class CarriedError : public Error {
     }
     PyObject *type, *value, *traceback;
   };
+  std::runtime_error text_;  // its copies do not throw
   std::shared_ptr<State> state_;
 };
 
@@ -149,12 +155,14 @@ void set_python_error(const char* called, std::string_view original) noexcept {
     set_system_error(e);
   } catch (const FileError& e) {
     set_error(g_file_error, e.what());
-  } catch (const LinAlgError& e) {
-    set_error(g_linalg_error, with_name(called, e.what()).c_str());
   } catch (Error& e) {
     const bool named = !e.operator_name().empty();
-    if (named && e.operator_name() == original) e.set_operator(called);
-    set_error(exception_for(e.kind()), named ? e.what() : with_name(called, e.what()).c_str());
+    // A check that the forms of an operator share names the functional one.
+    const std::string_view form =
+        original.ends_with('_') ? original.substr(0, original.size() - 1) : original;
+    if (named && (e.operator_name() == original || e.operator_name() == form)) e.set_operator(called);
+    PyObject* type = dynamic_cast<LinAlgError*>(&e) ? g_linalg_error : exception_for(e.kind());
+    set_error(type, named ? e.what() : with_name(called, e.what()).c_str());
   } catch (const std::bad_alloc&) {
     set_out_of_memory(called);
   } catch (const std::exception& e) {

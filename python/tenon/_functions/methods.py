@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ..arguments import describe as _describe
+from ..arguments import describe as _describe, named as _named
 from ..autograd.grad_mode import no_grad as _no_grad
 from .results import check_tensor as _check_tensor
 
@@ -291,9 +291,11 @@ _METHODS |= {
 _METHODS |= {name: _of_module(name, True) for name in ("adjoint", "get_device", "is_conj", "is_distributed", "is_neg", "resolve_neg")}
 _METHODS |= {name + "_": _in_place_of(name) for name in ("mvlgamma", "polygamma", "renorm")}
 
+#: Functions that they are given raise errors of their own, which name what those call.
+_LEFT_ALONE = {"apply_", "map_", "map2_"}
 for _name, _method in _METHODS.items():
     _method.__name__ = _method.__qualname__ = _name
-    setattr(_T, _name, _method)
+    setattr(_T, _name, _method if _name in _LEFT_ALONE else _named(_method, _name))
 
 setattr(_T, "H", property(lambda self: _hermitian(self), doc="The transpose of a matrix, with complex elements conjugated."))
 

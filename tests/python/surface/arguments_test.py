@@ -286,3 +286,41 @@ def test_cuda_says_what_to_do():
     with pytest.raises(AttributeError, match=r'Write x\.to\("cuda"\), where a plug-in offers a device of that name'):
         tenon.ones(1).cuda()
     assert not hasattr(tenon.ones(1), "cuda")
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda x: x.index_reduce_(0, tenon.tensor([0.5]), x, "mean"), "index_reduce_: index must be"),
+        (lambda x: tenon.logspace(0, 1, -1), "logspace: number of steps must be non-negative, got -1"),
+        (lambda x: tenon.transpose_copy(x, 0, 7), "transpose_copy: dimension out of range"),
+        (lambda x: tenon.view_copy(x, [7]), r"view_copy: shape \[7\] is invalid"),
+        (lambda x: tenon.t_copy(tenon.ones(2, 2, 2)), "t_copy: expects a tensor with <= 2"),
+        (lambda x: tenon.linalg.vecdot(x, tenon.ones(4)), r"vecdot: shapes \[2, 3\] and \[4\] do not broadcast"),
+        (lambda x: tenon.linalg.vecdot(x, x, dim=5), "vecdot: dimension out of range"),
+        (lambda x: tenon.linalg.cond(x.long()), "cond: expected `A` of float32"),
+        (lambda x: x.squeeze_(9), "squeeze_: dimension out of range"),
+        (lambda x: x.polygamma_("a"), r"polygamma_\(?\)?: argument 'n' must be int"),
+        (lambda x: (x + 1j).greater_(x), "greater_: `gt` is not implemented for complex"),
+        (lambda x: (x + 1j).fix_(), "fix_: `trunc` is not implemented for complex"),
+        (lambda x: tenon.nn.BatchNorm2d(-1), r"BatchNorm2d: sizes \[-1\] contain the negative size"),
+        (lambda x: tenon.frobenius_norm(x.long(), 0), "frobenius_norm: expected"),
+        (lambda x: tenon.hann_window(3, x), "hann_window: periodic must be a bool, got Tensor"),
+        (lambda x: tenon.nn.functional.grid_sample(x[None, None], x[None], align_corners=True), "grid_sample: expected `input` and `grid`"),
+    ],
+)
+def test_a_message_names_what_was_called(call, text):
+    """Not the operators that it is made of."""
+    with pytest.raises((RuntimeError, ValueError, TypeError, IndexError, NotImplementedError), match=f"^{text}"):
+        call(tenon.ones(2, 3))
+
+
+def test_a_function_that_is_given_names_itself():
+    def f(x):
+        return tenon.mm(x, x)
+
+    for call in (lambda: tenon.autograd.gradcheck(f, tenon.ones(2, 3, dtype=tenon.float64, requires_grad=True)),
+                 lambda: tenon.autograd.gradcheck(tenon.mm, (tenon.ones(2, 3, requires_grad=True), tenon.ones(2, 3))),
+                 lambda: tenon.utils.checkpoint.checkpoint(f, tenon.ones(2, 3), use_reentrant=False)):  # fmt: skip
+        with pytest.raises(RuntimeError, match="^mm: "):
+            call()

@@ -91,11 +91,18 @@ def vector_norm(
     return _vector_norm(x, ord, dims, keepdim, dtype=dtype, **options)
 
 
+def _extreme(sums: Tensor, dim: int, ord: Number, keepdim: bool) -> Tensor:
+    """The largest of numbers that are not negative, 0 of none, or for a negative order the smallest."""
+    if sums.shape[dim] > 0:
+        return sums.amax(dim, keepdim) if ord > 0 else sums.amin(dim, keepdim)
+    if ord < 0:
+        raise IndexError(f"matrix_norm: order {ord} is the smallest of the sums or singular values of a matrix, and one without elements has none")
+    return sums.sum(dim, keepdim)
+
+
 def _values_norm(values: Tensor, ord: Number | str, keepdim: bool, dims: list[int]) -> Tensor:
     """Of singular values along the last dimension: their sum, the largest or the smallest; `dims` are put back."""
-    if values.shape[-1] == 0 and ord != "nuc":
-        raise RuntimeError(f"matrix_norm: the norm of order {ord} of a matrix without elements does not exist")
-    result = values.sum(-1) if ord == "nuc" else values.amax(-1) if ord == 2 else values.amin(-1)
+    result = values.sum(-1) if isinstance(ord, str) else _extreme(values, -1, ord, False)
     for dim in sorted(dims) if keepdim else ():
         result = result.unsqueeze(dim)
     return result
@@ -130,7 +137,7 @@ def matrix_norm(
         raise RuntimeError(f"matrix_norm: expected `ord` of 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2, got {ord!r}")
     added, chosen = (places[0], places[1]) if abs(ord) == 1 else (places[1], places[0])
     sums = _vector_norm(A, 1, [added], True)
-    result = sums.amax(chosen, True) if ord > 0 else sums.amin(chosen, True)
+    result = _extreme(sums, chosen, ord, True)
     return _into(out, result if keepdim else result.squeeze(places))
 
 

@@ -130,10 +130,8 @@ def set_printoptions(
 
     A profile, "default", "short" or "full", sets the first four; what is None stays.
     """
-    if profile is not None:
-        if profile not in _PROFILES:
-            raise ValueError(f"set_printoptions: profile must be one of {', '.join(_PROFILES)}, got {profile!r}")
-        _printing.update(_PROFILES[profile])
+    if profile is not None and profile not in _PROFILES:
+        raise ValueError(f"set_printoptions: profile must be one of {', '.join(_PROFILES)}, got {profile!r}")
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     for name, value in given.items():
         if value is None:
@@ -145,6 +143,7 @@ def set_printoptions(
             raise ValueError(f"set_printoptions: {name} must be between 0 and 1000, got {value}")
     if sci_mode is not None and not isinstance(sci_mode, bool):
         raise TypeError(f"set_printoptions: sci_mode must be a bool or None, got {_describe(sci_mode)}")
+    _printing.update(_PROFILES[profile] if profile is not None else {})
     _printing.update({name: value for name, value in given.items() if value is not None}, sci_mode=sci_mode)
     digits, most, edge, width, exponents = _printing.values()
     _C.Tensor._set_print_options(digits, int(min(most, 2**62)), edge, width, exponents)  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tenon/core/parallel.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/arrange/bodies.h"
 #include "tenon/generated/factory/functions.h"
@@ -25,22 +26,26 @@ void check_rank(const Tensor& self, int64_t least, const char* op) {
                           least > 1 ? "s" : "", to_string(self.sizes())));
 }
 
-/// How many combinations there are, nearly.
+/// How many combinations there are; a large number is a double's.
 double count_of(int64_t n, int64_t r, bool with_replacement) {
-  const auto items = static_cast<double>(with_replacement ? n + r - 1 : n), chosen = static_cast<double>(r);
-  return std::exp(std::lgamma(items + 1) - std::lgamma(chosen + 1) - std::lgamma(items - chosen + 1));
+  const auto items = static_cast<double>(n) + (with_replacement ? static_cast<double>(r) - 1 : 0);
+  const double chosen = std::min(static_cast<double>(r), items - static_cast<double>(r));
+  double count = 1;
+  // Each product is divided without a rest, and exact where it is below 2^53.
+  for (double i = 1; i <= chosen && count < 1e300; ++i) count = count * (items - chosen + i) / i;
+  return count;
 }
 
-/// The positions of combinations of `r` among `n`, in order, one after another.
-std::vector<int64_t> combined(int64_t n, int64_t r, bool with_replacement) {
-  std::vector<int64_t> all, current;
-  if (with_replacement ? n == 0 : r > n) return all;
+/// Writes the positions of `count` combinations of `r` among `n`, in order, one after another.
+void combine(int64_t n, int64_t r, bool with_replacement, int64_t count, int64_t* out) {
+  std::vector<int64_t> current;
   for (int64_t i = 0; i < r; ++i) current.push_back(with_replacement ? 0 : i);
-  for (;;) {
-    all.insert(all.end(), current.begin(), current.end());
+  for (; count > 0; --count) {
+    if (count % 1024 == 0) check_stop();
+    out = std::copy(current.begin(), current.end(), out);
     int64_t i = r - 1;
     while (i >= 0 && current[at(i)] == (with_replacement ? n - 1 : n - r + i)) --i;
-    if (i < 0) return all;
+    if (i < 0) return;
     ++current[at(i)];
     for (int64_t k = i + 1; k < r; ++k) current[at(k)] = current[at(k - 1)] + (with_replacement ? 0 : 1);
   }
@@ -71,10 +76,9 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
       n > 0 && (with_replacement || r <= n) ? count_of(n, r, with_replacement) * static_cast<double>(r) : 0;
   TENON_CHECK(elements < 0x1p36, Value,
               fmt::format("combinations: {:.3g} elements are too many, of {} among {}", elements, r, n));
-  const std::vector<int64_t> positions = combined(self.size(0), r, with_replacement);
-  const auto count = static_cast<int64_t>(positions.size());
+  const auto count = static_cast<int64_t>(elements);
   const Tensor host = make_empty({count}, DType::Int64);
-  std::copy(positions.begin(), positions.end(), static_cast<int64_t*>(host.data_ptr()));
+  if (count > 0) combine(n, r, with_replacement, count / r, static_cast<int64_t*>(host.data_ptr()));
   return tenon::_unsafe_view(self.index_select(0, host.to(self.device())), {count / r, r});
 }
 

@@ -320,6 +320,11 @@ Tensor affine_grid_generator(const Tensor& theta, IntArrayRef size, bool align_c
         fmt::format("affine_grid_generator: sizes must be greater than zero, got {}", to_string(size)));
     sizes[d] = size[d + 2];
   }
+  Dims result{size[0]};
+  for (size_t d = 0; d < rank; ++d) result.push_back(size[d + 2]);
+  result.push_back(axes);
+  // What has no room for the result says so before lines of its axes are filled.
+  tenon::empty(result, theta.options());
   std::vector<Tensor> columns;  // the last axis is the first coordinate
   sizes.back() = 1;
   for (size_t d = rank; d-- > 0;) {
@@ -333,9 +338,6 @@ Tensor affine_grid_generator(const Tensor& theta, IntArrayRef size, bool align_c
     columns.push_back(line.reshape(shape).expand(sizes));
   }
   columns.push_back(tenon::ones({}, theta.options()).expand(sizes));
-  Dims result{size[0]};
-  for (size_t d = 0; d < rank; ++d) result.push_back(size[d + 2]);
-  result.push_back(axes);
   const Tensor base = tenon::cat(columns, -1).reshape({1, -1, axes + 1}).expand({size[0], -1, axes + 1});
   return tenon::bmm(base, theta.transpose(1, 2)).reshape(result);
 }

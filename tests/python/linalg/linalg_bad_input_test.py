@@ -1,5 +1,7 @@
 """What linear algebra says of matrices that have no result and of arguments that do not fit."""
 
+import math
+
 import pytest
 import tenon
 
@@ -82,7 +84,9 @@ def test_info_says_what_failed():
         (lambda: L.matrix_norm(tenon.ones(3, 3), 3), RuntimeError, "expected `ord` of"),
         (lambda: L.matrix_norm(tenon.ones(3, 3), dim=(0, 0)), RuntimeError, "two different dimensions"),
         (lambda: L.matrix_norm(tenon.ones(3, 3), dim=(0, 5)), IndexError, "out of range"),
-        (lambda: L.matrix_norm(tenon.ones(3, 0), 2), RuntimeError, "without elements"),
+        (lambda: L.matrix_norm(tenon.ones(3, 0), -2), IndexError, "matrix_norm: order -2 is the smallest .* without elements has none"),
+        (lambda: L.norm(tenon.ones(0, 3), -math.inf), IndexError, "norm: order -inf is the smallest"),
+        (lambda: L.vector_norm(tenon.ones(0, 3), math.inf), RuntimeError, "vector_norm: the norm of order inf of no elements does not exist"),
         (lambda: L.norm(tenon.ones(3), "fro"), RuntimeError, "one of matrices"),
         (lambda: L.norm(tenon.ones(3, 3, 3), 2), RuntimeError, "1 or 2 dimensions"),
         (lambda: L.cond(tenon.ones(3)), RuntimeError, "at least 2 dimensions"),
@@ -120,3 +124,14 @@ def test_reflections_of_more_columns_than_rows_are_refused(requires_grad):
     wide = tenon.ones(2, 3, requires_grad=requires_grad)
     with pytest.raises(ValueError, match="linalg_householder_product: expected `input` with at least as many rows"):
         tenon.linalg.householder_product(wide, tenon.ones(2))
+
+
+@pytest.mark.parametrize("ord", [1, 2, math.inf, "fro", "nuc"])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 3), (2, 3, 0)])
+def test_norms_of_matrices_without_elements_are_zero(ord, shape):
+    """The largest of no sums is 0, as in PyTorch."""
+    x = tenon.ones(shape, requires_grad=True)
+    norm = L.matrix_norm(x, ord)
+    assert norm.shape == shape[:-2] and (norm == 0).all()
+    assert tenon.autograd.grad(norm.sum(), x)[0].shape == shape
+    assert L.norm(x, ord, (-2, -1), keepdim=True).shape == (*shape[:-2], 1, 1)

@@ -39,6 +39,26 @@ def test_exponents_beyond_the_range_of_the_dtype(dtype):
     assert tenon.ldexp(tenon.ones(1, dtype=tenon.bfloat16), tenon.tensor([1])).dtype is tenon.bfloat16
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: tenon.nn.functional.affine_grid(tenon.ones(1, 2, 3), [1, 1, 2**31, 2**31], True), r"affine_grid: .*more elements than int64"),
+        (lambda: tenon.nn.functional.affine_grid(tenon.ones(1, 2, 3), [1, 1, 2**31, 2**20], True), "affine_grid: .* not to be had"),
+        (lambda: tenon.combinations(tenon.arange(2**17), 2), "combinations: .* not to be had"),
+        (lambda: tenon.eye(2**25), "eye: .* not to be had"),
+        (lambda: tenon.tril_indices(2**26, 2**26), "tril_indices: .* not to be had"),
+        (lambda: tenon.nn.functional.one_hot(tenon.tensor([0, 1]), 2**45), "one_hot: .* not to be had"),
+        (lambda: tenon.bincount(tenon.tensor([2**45])), "bincount: .* not to be had"),
+        (lambda: tenon.repeat_interleave(tenon.ones(3), 2**45), "repeat_interleave: .* not to be had"),
+        (lambda: tenon.linspace(0, 1, 2**45), "linspace: .* not to be had"),
+        (lambda: tenon.hann_window(2**45), "hann_window: .* not to be had"),
+    ],
+)
+def test_what_has_no_room_says_so_before_memory_is_filled(call, text):
+    with pytest.raises((MemoryError, ValueError), match=f"^{text}"):
+        call()
+
+
 def test_more_combinations_than_memory_holds():
     with pytest.raises(ValueError, match=r"^combinations: 5\.04e\+30 elements are too many, of 50 among 100$"):
         tenon.combinations(tenon.arange(100), 50)

@@ -372,3 +372,7 @@ def test_how_tensors_print():
     finally:
         tenon.set_printoptions(profile="default")
     assert repr(tenon.tensor([1 / 3])) == "tensor([0.3333])"
+    with pytest.raises(ValueError, match="edgeitems must be between"):
+        tenon.set_printoptions(profile="short", edgeitems=-1)
+    tenon.set_printoptions()
+    assert repr(tenon.tensor([1 / 3])) == "tensor([0.3333])"

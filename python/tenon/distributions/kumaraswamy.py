@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import _C as tn
@@ -47,8 +48,11 @@ class Kumaraswamy(TransformedDistribution):
         if self._validate_args:
             self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
-        above = -tn.expm1(a * tn.log(value))  # 1 - value ** a
-        return tn.log(a) + tn.log(b) + tn.xlogy(a - 1, value) + tn.xlogy(b - 1, above)
+        x = value.clamp(0, 1)
+        inner = (x > 0) & (x < 1)
+        above = tn.where(inner, -tn.expm1(a * tn.log(tn.where(inner, x, 0.5))), 1 - x)  # 1 - x ** a
+        density = tn.log(a) + tn.log(b) + tn.xlogy(a - 1, x) + tn.xlogy(b - 1, above)
+        return tn.where((value < 0) | (value > 1), -math.inf, density)
 
     @property
     def mean(self) -> Tensor:

@@ -55,8 +55,10 @@ class Pareto(TransformedDistribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        inside = tn.log(self.alpha) + self.alpha * tn.log(self.scale) - (self.alpha + 1) * tn.log(value)
-        return tn.where(value >= self.scale, inside, -math.inf)
+        below = value < self.scale
+        x = tn.where(below, self.scale, value)
+        inside = tn.log(self.alpha) + self.alpha * tn.log(self.scale) - (self.alpha + 1) * tn.log(x)
+        return tn.where(below, -math.inf, inside)
 
     def entropy(self) -> Tensor:
         return tn.log(self.scale / self.alpha) + (1 + self.alpha.reciprocal())

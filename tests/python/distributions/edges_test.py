@@ -46,3 +46,31 @@ def test_inverses_of_transforms_are_pickled(name):
     d = pickle.loads(pickle.dumps(D.TransformedDistribution(D.Normal(t(0.0), t(1.0)), [D.ExpTransform().inv.inv, D.AffineTransform(1.0, 2.0).inv])))
     exact = -0.5 * math.log(2 * math.pi) - 0.5 * math.log(2.0) ** 2 - math.log(2.0) + math.log(2.0)
     np.testing.assert_allclose(d.log_prob(t(0.5)).item(), exact, rtol=1e-12)
+
+
+def test_densities_are_zero_outside_of_the_support():
+    for d, points in ((D.Kumaraswamy(t(2.0), t(3.0), validate_args=False), [-1.0, 1.5, inf, -inf]), (D.Pareto(t(1.0), t(2.0), validate_args=False), [0.5, 0.0, -3.0, -inf])):
+        assert d.log_prob(t(points)).tolist() == [-inf] * 4 and math.isnan(d.log_prob(t(math.nan)).item())
+
+
+@pytest.mark.parametrize("make, args, edges", [
+    (D.Gamma, (2.0, 1.0), [0.0]), (D.Beta, (2.0, 3.0), [0.0, 1.0]), (D.Chi2, (3.0,), [0.0]), (D.Pareto, (1.0, 2.0), [0.0, -1.0]),
+    (D.Kumaraswamy, (2.0, 3.0), [0.0, 1.0, -1.0, 2.0]),
+])  # fmt: skip
+def test_values_at_an_edge_leave_the_gradients_of_others_alone(make, args, edges):
+    def slopes(values):
+        parameters = [t(a).requires_grad_(True) for a in args]
+        inside = make(*parameters, validate_args=False).log_prob(t(values))[0]
+        return [g.item() for g in tenon.autograd.grad(inside, parameters)]
+
+    value = 1.5 if make is D.Pareto else 0.5
+    np.testing.assert_allclose(slopes([value, *edges]), slopes([value]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("f, edge", [(tenon.xlogy, 0.0), (tenon.special.xlog1py, -1.0)])
+def test_a_gradient_of_zero_stays_zero_where_a_logarithm_is_infinite(f, edge):
+    x, y = t([2.0, 0.0, 3.0]).requires_grad_(True), t([edge, edge, edge + 2])
+    (slope,) = tenon.autograd.grad(f(x, y), x, t([0.0, 1.0, 1.0]))
+    np.testing.assert_allclose(slope.numpy(), [0, 0, math.log(2)], rtol=1e-14)
+    x, y = t([2.0, 0.5]).requires_grad_(True), t([0.7, 1.5]).requires_grad_(True)
+    assert tenon.autograd.gradcheck(f, (x, y)) and tenon.autograd.gradgradcheck(f, (x, y))

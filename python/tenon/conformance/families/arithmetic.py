@@ -253,6 +253,15 @@ def _number_first(m):
         yield sample(0.5, m.tensor(shape))
 
 
+def _xlogy_backward(grad, a, b):
+    return np.where((a == 0) & (b <= 0), 0, scipy.special.xlogy(grad, b))
+
+
+def _gradients(m):
+    for a, b in m.pairs():
+        yield sample(m.tensor(np.broadcast_shapes(a, b)), m.tensor(a), m.tensor(b))
+
+
 def _logaddexp(a, b):
     if not np.iscomplexobj(a) and not np.iscomplexobj(b):
         return np.logaddexp(a, b)
@@ -302,6 +311,8 @@ ROWS = [
     Row("lerp.Tensor", lambda m: (sample(m.tensor(a), m.tensor(b), m.tensor(b)) for a, b in m.pairs()), _lerp,
         refuse=_FLOATS, extremes=False, complex_ulps=16, **{**_THREE, "magnitude": _lerp_bound}),
     binary("logaddexp", _logaddexp, ulps=8, refuse_common=_FLOATS, magnitude=True, complex_ulps=16),
+    Row("_xlogy_backward", _gradients, _xlogy_backward, operands=(0, 1, 2), result="float", ulps=4, refuse=("complex",), domain=(0.1, 4), direct=True,
+        no_peer="not in PyTorch"),
     binary("xlogy.Tensor", scipy.special.xlogy, result="float", ulps=4, refuse=("complex",), domain=(0.1, 4)),
     with_number("xlogy.Scalar_Other", scipy.special.xlogy, (2, 0.5), result="float", ulps=4, refuse=("complex",)),
     Row("xlogy.Scalar_Self", _number_first, scipy.special.xlogy, operands=(0, 1), result="float", ulps=4,

@@ -197,6 +197,26 @@ def measure(name, samples, peers):
     return worst
 
 
+def measure_floats(name, count):
+    """The largest error of Tenon's float32 at `count` inputs, against its own float64, in units of the value."""
+    rng = np.random.default_rng(11)
+    of = _peers()["Tenon"]
+    chunk = 1 << 18
+    worst = 0.0
+    for _ in range(-(-count // chunk)):
+        if name in ONE:
+            args = [np.concatenate([d(rng, chunk // len(ONE[name][1])) for d in ONE[name][1]])]
+        else:
+            first = TWO[name][1][0](rng, chunk)
+            args = [first, TWO[name][1][1](rng, chunk) if TWO[name][1][1] else _near(first, rng)]
+        args = [x.astype(np.float32) for x in args]
+        narrow, wide = of(name, *args), of(name, *(x.astype(np.float64) for x in args))
+        kept = (np.abs(wide) < 2.0**127) & (np.abs(wide) > 2.0**-126)
+        last = np.ldexp(1.0, np.frexp(np.abs(wide[kept]))[1] - 24)
+        worst = max(worst, float(np.max(np.abs(narrow[kept] - wide[kept]) / last)))
+    return worst
+
+
 def _text(x):
     return "" if x is None else "inf" if math.isinf(x) else f"{x:.2f}" if x < 100 else f"{x:.0f}" if x < 1e6 else f"{x:.1e}"
 
@@ -208,7 +228,7 @@ against mpmath. [`bench/accuracy/special.py`](../bench/accuracy/special.py) meas
 
     PYTHONPATH=build/release/python PYTHON bench/accuracy/special.py --output docs/accuracy-special.md
 
-Promised: at most 2 of one argument, 8 of two, where the incomplete gamma functions are above 1e-5: further out in their tails errors grow. Below 0, `gammaln` and `digamma` have a zero between each two of their poles: their error is
+Promised: at most 2 of one argument (3 of `digamma` below 0), 8 of two, where the incomplete gamma functions are above 1e-5: further out in their tails errors grow. Below 0, `gammaln` and `digamma` have a zero between each two of their poles: their error is
 measured in units of 1 there, where the value is smaller.
 Bessel functions of the first and second kind and `airy_ai` below -2 have a zero between each two of their extrema: the unit is that of half of the
 extremum, where the value is smaller. Below -2^33 the angle of `airy_ai` is right to 2^-104 of its size,
@@ -220,16 +240,18 @@ so that digits are lost as it grows; none is left below -2^70.
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--floats", type=int, default=10_000_000)
     parser.add_argument("--function")
     parser.add_argument("--output")
     options = parser.parse_args()
     peers = _peers()
-    lines = ["| function | " + " | ".join(f"{c} float32 | {c} float64" for c in peers) + " |", "| --- |" + " ---: |" * (2 * len(peers))]
+    lines = ["| function | " + " | ".join(f"{c} float32 | {c} float64" for c in peers) + " | many float32 |", "| --- |" + " ---: |" * (2 * len(peers) + 1)]
     for name in [options.function] if options.function else [*ONE, *TWO]:
         found = measure(name, options.samples, peers)
-        lines.append(f"| {name} | " + " | ".join(f"{_text(found.get((c, False)))} | {_text(found.get((c, True)))}" for c in peers) + " |")
+        lines.append(f"| {name} | " + " | ".join(f"{_text(found.get((c, False)))} | {_text(found.get((c, True)))}" for c in peers) + f" | {_text(measure_floats(name, options.floats))} |")
         print(lines[-1], file=sys.stderr, flush=True)
-    text = HEAD + f"{options.samples} inputs of each function.\n\n" + "\n".join(lines) + "\n"
+    about = f"{options.samples} inputs of each function. *Many float32*: Tenon's float32 at {options.floats:,} inputs, against its own float64."
+    text = HEAD + about + "\n\n" + "\n".join(lines) + "\n"
     if options.output:
         with open(options.output, "w", encoding="utf-8") as file:
             file.write(text)

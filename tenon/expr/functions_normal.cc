@@ -89,7 +89,7 @@ constexpr std::string_view kTimesExp = R"(
 // erfcx beyond 27, and e^(x^2/2) times the normal tail beyond 38: the asymptotic series.
 constexpr std::string_view kErfcxFar = R"(
   let z = 0.5 / (x * x);
-  0.5641895835477563 / x * poly(z, 1, -1, 3, -15, 105, -945))";
+  0.5641895835477563 / x * poly(z, 1, -1, 3, -15, 105, -945, 10395))";
 constexpr std::string_view kTailFarther = R"(
   let z = 1 / (x * x);
   0.3989422804014327 / x * poly(z, 1, -1, 3, -15, 105, -945))";

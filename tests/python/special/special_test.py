@@ -19,7 +19,8 @@ mp.mp.dps = 60
 
 
 def _erfcx(x):
-    return mp.exp(x * x) * mp.erfc(x)
+    with mp.workdps(60 if x < 20 else 1000):
+        return mp.exp(x * x) * mp.erfc(x)
 
 
 def _ndtri(p):
@@ -33,7 +34,7 @@ ONE = {
     "gammaln": (lambda x: mp.re(mp.loggamma(x)), POSITIVE, 2),
     "digamma": (mp.digamma, POSITIVE, 2),
     "erfinv": (mp.erfinv, RNG.uniform(-1, 1, 20), 2),
-    "erfcx": (_erfcx, WIDE, 2),
+    "erfcx": (_erfcx, np.concatenate([WIDE, np.linspace(27.01, 45, 7)]), 2),
     "ndtr": (mp.ncdf, 5 * WIDE, 2),
     "log_ndtr": (lambda x: mp.log(mp.ncdf(x)) if x < 0 else mp.log1p(-mp.ncdf(-x)), 5 * WIDE, 2),
     "ndtri": (_ndtri, UNIT[UNIT < 0.45], 2),

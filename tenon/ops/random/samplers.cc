@@ -111,13 +111,21 @@ Tensor _standard_gamma_second_gradient(const Tensor&) {
               "call backward without create_graph");
 }
 
+namespace {
+double smallest_normal(DType dtype) {
+  return dtype == DType::Float64 ? 0x1p-1022 : dtype == DType::Float16 ? 0x1p-14 : 0x1p-126;
+}
+}  // namespace
+
 Tensor _sample_dirichlet(const Tensor& self, const Generator& generator) {
   check_floating(self, "_sample_dirichlet", "self");
   TENON_CHECK(self.dim() > 0, Shape, "_sample_dirichlet: expected one dimension or more of `self`, got none");
   // float64 has room for the draws of small concentrations, which are far below 1.
   const Tensor draws = tenon::_standard_gamma(self.to(DType::Float64), generator);
   const int64_t last[] = {-1};
-  return tenon::div(draws, tenon::sum(draws, IntArrayRef(last), true)).to(self.dtype());
+  // A draw of 0 would have no logarithm.
+  const Tensor parts = tenon::div(draws, tenon::sum(draws, IntArrayRef(last), true)).to(self.dtype());
+  return tenon::clamp_min(parts, Scalar(smallest_normal(self.dtype())));
 }
 
 Tensor& cauchy_(Tensor& self, double median, double sigma, const Generator& generator) {

@@ -74,3 +74,12 @@ def test_a_gradient_of_zero_stays_zero_where_a_logarithm_is_infinite(f, edge):
     np.testing.assert_allclose(slope.numpy(), [0, 0, math.log(2)], rtol=1e-14)
     x, y = t([2.0, 0.5]).requires_grad_(True), t([0.7, 1.5]).requires_grad_(True)
     assert tenon.autograd.gradcheck(f, (x, y)) and tenon.autograd.gradgradcheck(f, (x, y))
+
+
+@pytest.mark.parametrize("dtype", [tenon.float16, tenon.bfloat16, tenon.float32, tenon.float64])
+def test_draws_of_small_concentrations_are_above_zero(dtype):
+    tenon.manual_seed(3)
+    smallest = tenon.finfo(dtype).tiny
+    small = tenon.tensor(1e-3, dtype=dtype)
+    for draws in (D.Beta(small, small).sample((500,)), D.Dirichlet(small.expand(3)).sample((500,)), D.Beta(small, tenon.tensor(900.0, dtype=dtype)).sample((500,))):
+        assert draws.dtype is dtype and (draws.min().item() >= smallest if dtype is tenon.float64 else draws.min().item() == smallest) and draws.max().item() <= 1

@@ -375,7 +375,7 @@ constexpr Function kRows[] = {
      .narrow = true,
      .doc = "the Bessel function of the second kind, of order 0"},
     {.name = "bessel_y1",
-     .derivative = {"bessel_y0(x) - result / x"},
+     .derivative = {"where(x == 0, inf, bessel_y0(x) - result / x)"},
      .body_f64 = kY1,
      .narrow = true,
      .doc = "the Bessel function of the second kind, of order 1"},

@@ -101,6 +101,22 @@ def test_a_probability_of_gammainc_is_at_most_one():
         assert special.gammainc(a, tenon.full_like(a, x)).max().item() <= 1 and special.gammaincc(a, tenon.full_like(a, x)).min().item() >= 0
 
 
+SLOPES = {
+    # Where a function is infinite or NaN, at the ends of the numbers, and at large arguments.
+    "entr": [(0.0, inf), (-1.0, math.nan), (inf, -inf), (math.nan, math.nan), (2.0, -math.log(2) - 1)],
+    "logit": [(0.0, inf), (1.0, inf), (2.0, math.nan), (-1e-30, math.nan), (math.nan, math.nan), (0.25, 16 / 3)],
+    "bessel_y1": [(0.0, inf), (-1.0, math.nan)],
+    "sinc": [(0.0, 0.0), (1e200, 1e-200), (1e15 + 1, -1 / (1e15 + 1)), (3.0, -1 / 3)],
+}
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_derivatives_are_right_at_edges(name):
+    x = tenon.tensor([at for at, _ in SLOPES[name]], dtype=tenon.float64, requires_grad=True)
+    (slopes,) = tenon.autograd.grad(getattr(special, name)(x).sum(), x)
+    np.testing.assert_allclose(slopes.numpy(), [slope for _, slope in SLOPES[name]], rtol=1e-14)
+
+
 def _sinc(z):
     return mp.mpf(1) if z == 0 else mp.sinpi(z) / (mp.pi * z)
 

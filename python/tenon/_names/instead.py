@@ -5,7 +5,7 @@ INSTEAD = {
     # Of a tensor
     "cuda": 'x.to("cuda"), where a plug-in offers a device of that name; there is no CUDA in Tenon',
     # Functions and rooms
-    "quasirandom": "scipy.stats.qmc.Sobol, whose points tenon.from_numpy takes",
+    "quasirandom": "scipy.stats.qmc.Sobol, whose points tenon.from_numpy takes; Tenon leaves out its 400 KB of direction numbers",
     "fx": "tenon.compile(f), whose explain() lists what was recorded",
     "export": "tenon.compile(f)",
     "vmap": "a batch dimension in front: operators broadcast over it",

@@ -11,7 +11,7 @@ from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits, softplus
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import BinaryParameter, broadcast_all, is_number
+from .utils import BinaryParameter, broadcast_all, floating_like, is_number
 
 __all__ = ["Bernoulli"]
 
@@ -59,7 +59,7 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
-        return -binary_cross_entropy_with_logits(logits, value.to(logits.dtype), reduction="none")
+        return -binary_cross_entropy_with_logits(logits, floating_like(value, logits), reduction="none")
 
     def entropy(self) -> Tensor:
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")

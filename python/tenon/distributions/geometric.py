@@ -10,7 +10,7 @@ from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from .distribution import Distribution, _offender
-from .utils import BinaryParameter, broadcast_all, is_number, rand_open
+from .utils import BinaryParameter, broadcast_all, floating_like, is_number, rand_open
 
 __all__ = ["Geometric"]
 
@@ -59,7 +59,7 @@ class Geometric(BinaryParameter, Distribution):
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)
-        return tn.special_xlog1py(value.to(probs.dtype), -probs) + tn.log(probs)
+        return tn.special_xlog1py(floating_like(value, probs), -probs) + tn.log(probs)
 
     def entropy(self) -> Tensor:
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs

@@ -31,6 +31,11 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return tuple(broadcast_tensors(*(v if isinstance(v, Tensor) else tn.tensor(float(v), dtype=dtype, device=device) for v in values)))
 
 
+def floating_like(value: Tensor, like: Tensor) -> Tensor:
+    """A value of integers or bool in the dtype of another tensor; floating numbers keep theirs."""
+    return value if value.dtype.is_floating_point else value.to(like.dtype)
+
+
 def check_tensors(name: str, **given: Any) -> None:
     """Raises TypeError unless all that are given are tensors."""
     for what, value in given.items():

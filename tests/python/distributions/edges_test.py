@@ -83,3 +83,17 @@ def test_draws_of_small_concentrations_are_above_zero(dtype):
     small = tenon.tensor(1e-3, dtype=dtype)
     for draws in (D.Beta(small, small).sample((500,)), D.Dirichlet(small.expand(3)).sample((500,)), D.Beta(small, tenon.tensor(900.0, dtype=dtype)).sample((500,))):
         assert draws.dtype is dtype and (draws.min().item() >= smallest if dtype is tenon.float64 else draws.min().item() == smallest) and draws.max().item() <= 1
+
+
+@pytest.mark.parametrize("make", [D.Bernoulli, D.Geometric])
+def test_densities_promote_float64_values(make):
+    d = make(tenon.tensor([0.3, 0.6]), validate_args=False)
+    for dtype, expected in ((tenon.float64, tenon.float64), (tenon.float32, tenon.float32), (tenon.int64, tenon.float32), (tenon.bool, tenon.float32)):
+        assert d.log_prob(tenon.tensor([1, 0], dtype=dtype)).dtype is expected
+
+
+def test_the_incomplete_gamma_function_of_shape_0_is_constant():
+    x = t([0.5, 3.0]).requires_grad_(True)
+    for f in (tenon.special.gammainc, tenon.special.gammaincc):
+        (slope,) = tenon.autograd.grad(f(tenon.zeros_like(x), x).sum(), x)
+        assert slope.tolist() == [0, 0]

@@ -255,7 +255,8 @@ def unravel_index(indices: Tensor, shape: Ints) -> tuple[Tensor, ...]:
     Raises ValueError for indices that are out of range."""
     sizes = [shape] if isinstance(shape, int) else [int(n) for n in shape]
     if not isinstance(indices, _C.Tensor) or indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
-        raise ValueError(f"unravel_index: expected a tensor of integers, got {describe(indices)}")
+        given = f"{indices.dtype}" if isinstance(indices, _C.Tensor) else describe(indices)
+        raise TypeError(f"unravel_index: expected a tensor of integers, got {given}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"unravel_index: sizes must not be negative, got {tuple(sizes)}")
     total = 1

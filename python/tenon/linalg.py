@@ -91,7 +91,7 @@ def vector_norm(
     return _vector_norm(x, ord, dims, keepdim, dtype=dtype, **options)
 
 
-def _extreme(sums: Tensor, dim: int, ord: Number, keepdim: bool) -> Tensor:
+def _extreme(sums: Tensor, dim: int, ord: Any, keepdim: bool) -> Tensor:
     """The largest of numbers that are not negative, 0 of none, or for a negative order the smallest."""
     if sums.shape[dim] > 0:
         return sums.amax(dim, keepdim) if ord > 0 else sums.amin(dim, keepdim)
@@ -169,6 +169,8 @@ def norm(
 def cond(A: Tensor, p: Number | str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The condition number in a norm of matrix_norm: of 2 unless given, by singular values; of others by the inverse. Singular matrices
     have inf."""
+    if p not in (None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
+        raise ValueError(f"cond: expected `p` of 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2, got {p!r}")
     if A.dim() < 2:
         raise RuntimeError(f"cond: expected a tensor of at least 2 dimensions, got {tuple(A.shape)}")
     if p is None or p in (2, -2):

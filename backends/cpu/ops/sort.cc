@@ -14,42 +14,48 @@ namespace {
 /// Elements of the rows that one thread sorts at least.
 constexpr int64_t kGrain = 1 << 13;
 
+/// Sorts each row of `from` to one of each of `to`: each thread makes a function of rows, sort(in, out...).
+template <class Make, class... Results>
+void sort_panels(const Rows& from, const Make& make, const Results&... to) {
+  const int64_t length = from.length(), panel = panel_rows(length);
+  parallel_for(0, from.count(), std::max<int64_t>(kGrain / length, 1), [&](int64_t begin, int64_t end) {
+    auto sort = make();
+    const Panel in(from, panel);
+    const auto run = [&](const auto&... out) {
+      for (int64_t i = begin, n = 0; i < end; i += n) {
+        n = std::min({panel, end - i, from.panel_end(i) - i, (to.panel_end(i) - i)...});
+        in.read(i, n);
+        for (int64_t k = 0; k < n; ++k) sort(in.row(i, k), out.row(i, k)...);
+        (out.write(i, n), ...);
+      }
+    };
+    run(Panel(to, panel)...);
+  });
+}
+
 void sort_rows(const Tensor& self, int64_t dim, bool descending, Tensor& values, Tensor& indices,
                const char* op) {
   tenon::report_kernel(op, "sort");
-  const Rows from(self, dim), to_values(values, dim), to_indices(indices, dim);
-  const int64_t length = from.length(), count = to_values.length();
   if (values.numel() == 0) return;
-  const int64_t panel = panel_rows(length);
-  parallel_for(0, from.count(), std::max<int64_t>(kGrain / length, 1), [&](int64_t begin, int64_t end) {
-    RowSorter sorter(self.dtype(), length, count, descending);
-    const Panel in(from, panel), out(to_values, panel), positions(to_indices, panel);
-    for (int64_t i = begin, n = 0; i < end; i += n) {
-      n = std::min(
-          {panel, end - i, from.panel_end(i) - i, to_values.panel_end(i) - i, to_indices.panel_end(i) - i});
-      in.read(i, n);
-      for (int64_t k = 0; k < n; ++k)
-        sorter.sort(in.row(i, k), out.row(i, k), reinterpret_cast<int64_t*>(positions.row(i, k)));
-      out.write(i, n);
-      positions.write(i, n);
-    }
-  });
+  const Rows from(self, dim), to_values(values, dim), to_indices(indices, dim);
+  const auto make = [&] {
+    return [sorter = RowSorter(self.dtype(), from.length(), to_values.length(), descending)](
+               auto* row, auto* out, auto* positions) mutable {
+      sorter.sort(row, out, reinterpret_cast<int64_t*>(positions));
+    };
+  };
+  sort_panels(from, make, to_values, to_indices);
 }
 
 /// Rows to rows of the same length, by their values alone.
 void sort_values_of_rows(const Tensor& self, int64_t dim, bool descending, Tensor& values) {
   const Rows from(self, dim), to(values, dim);
-  const int64_t length = from.length(), panel = panel_rows(length);
-  parallel_for(0, from.count(), std::max<int64_t>(kGrain / length, 1), [&](int64_t begin, int64_t end) {
-    ValueSorter sorter(self.dtype(), length, descending);
-    const Panel in(from, panel), out(to, panel);
-    for (int64_t i = begin, n = 0; i < end; i += n) {
-      n = std::min({panel, end - i, from.panel_end(i) - i, to.panel_end(i) - i});
-      in.read(i, n);
-      for (int64_t k = 0; k < n; ++k) sorter.sort(in.row(i, k), out.row(i, k));
-      out.write(i, n);
-    }
-  });
+  const auto make = [&] {
+    return [sorter = ValueSorter(self.dtype(), from.length(), descending)](auto* row, auto* out) mutable {
+      sorter.sort(row, out);
+    };
+  };
+  sort_panels(from, make, to);
 }
 
 }  // namespace

@@ -220,7 +220,33 @@ PyObject* storage_to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*
   });
 }
 
+/// What the bytes hold is read and written in Python (tenon/storage.py).
+template <class... A>
+PyObject* storage_helper(const char* name, A... args) {
+  const Ref module(PyImport_ImportModule("tenon.storage"));
+  const Ref helper(module ? PyObject_GetAttrString(module.get(), name) : nullptr);
+  return helper ? PyObject_CallFunctionObjArgs(helper.get(), args..., nullptr) : nullptr;
+}
+Py_ssize_t storage_length(PyObject* o) { return static_cast<Py_ssize_t>(storage_of(o).nbytes()); }
+PyObject* storage_item(PyObject* o, Py_ssize_t i) {
+  const Ref index(PyLong_FromSsize_t(i));
+  return index ? storage_helper("_byte", o, index.get()) : nullptr;
+}
+PyObject* storage_at(PyObject* o, PyObject* index) { return storage_helper("_byte", o, index); }
+int set_storage_at(PyObject* o, PyObject* index, PyObject* value) {
+  const Ref done(storage_helper("_set_bytes", o, index, value));  // a null value ends the list: del
+  return done ? 0 : -1;
+}
+PySequenceMethods g_storage_sequence = {.sq_length = &storage_length, .sq_item = &storage_item};
+PyMappingMethods g_storage_mapping = {&storage_length, &storage_at, &set_storage_at};
+
 PyMethodDef g_storage_methods[] = {
+    {"tolist", [](PyObject* o, PyObject*) { return storage_helper("_all_bytes", o); }, METH_NOARGS,
+     "tolist($self)\n--\n\n"
+     "The bytes as a list of ints."},
+    {"__copy__", [](PyObject* o, PyObject*) { return storage_helper("_copied", o); }, METH_NOARGS, nullptr},
+    {"__reduce__", [](PyObject* o, PyObject*) { return storage_helper("_reduced", o); }, METH_NOARGS,
+     nullptr},
     fast_method("to", &storage_to,
                 "to($self, device)\n--\n\n"
                 "The bytes on a device; the storage itself if they are there."),
@@ -384,6 +410,8 @@ bool add_storage(PyObject* module) {
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_richcompare = &storage_equal;
   t.tp_hash = [](PyObject* o) { return _Py_HashPointer(storage_of(o).operator->()); };
+  t.tp_as_sequence = &g_storage_sequence;
+  t.tp_as_mapping = &g_storage_mapping;
   t.tp_methods = g_storage_methods;
   t.tp_getset = g_storage_attributes;
   t.tp_dealloc = [](PyObject* o) {

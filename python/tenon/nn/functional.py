@@ -247,6 +247,8 @@ def embedding_bag(
     """
     if mode not in _BAG_MODES:
         raise ValueError(f"embedding_bag: mode must be 'sum', 'mean' or 'max', got {mode!r}")
+    if weight.dim() != 2:
+        raise ValueError(f"embedding_bag: weight must have 2 dimensions, got shape {list(weight.shape)}")
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError("embedding_bag: the rows of a 2-dimensional input are its bags: give no offsets")

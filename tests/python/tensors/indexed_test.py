@@ -51,7 +51,7 @@ def test_positions_in_the_flattened_tensor_are_counted_in_errors():
     x = tenon.zeros(2, 3)
     with pytest.raises(IndexError, match="take: `index`: index 6 is out of bounds for a tensor of 6 elements"):
         tenon.take(x, tenon.tensor([0, 6]))
-    with pytest.raises(IndexError, match="put: `index`: index -7 is out of bounds for a tensor of 6 elements"):
+    with pytest.raises(IndexError, match="put_: `index`: index -7 is out of bounds for a tensor of 6 elements"):
         x.put_(tenon.tensor([1, -7]), tenon.ones(2))
     assert not x.any()
     x.put_(tenon.tensor([-1, -6]), tenon.tensor([5.0, 7.0]))

@@ -1,5 +1,8 @@
 """Methods of tensors that are written in Python: a tensor's own geometry changed, functions of Python by element, other names."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -119,3 +122,34 @@ def test_what_cannot_be_done_says_so():
     ):
         with pytest.raises(kind, match=text):
             call(tenon.ones(2, 2))
+
+
+def test_a_storage_is_a_sequence_of_bytes():
+    x = tenon.tensor([1.0, -2.0])
+    storage = x.untyped_storage()
+    wanted = list(np.array([1.0, -2.0], np.float32).tobytes())
+    assert len(storage) == 8 and list(storage) == storage.tolist() == wanted
+    assert [storage[i] for i in range(-8, 8)] == wanted * 2
+    storage[3] = 64  # the high byte of 1.0
+    assert x.tolist() == [4.0, -2.0]
+    storage[:4] = 0
+    assert x.tolist() == [0.0, -2.0]
+    assert list(tenon.ones(0).untyped_storage()) == []
+    for made in (pickle.loads(pickle.dumps(storage)), copy.copy(storage), copy.deepcopy(storage)):
+        assert type(made) is tenon.UntypedStorage and made.tolist() == storage.tolist() and made.data_ptr() != storage.data_ptr()
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (lambda s: s[4], IndexError, r"UntypedStorage: index 4 \(int\) is not one of 4 bytes"),
+        (lambda s: s["x"], TypeError, "UntypedStorage: an index must be an int, got 'x'"),
+        (lambda s: s[1:2], RuntimeError, "UntypedStorage: slices are for assignment; a uint8 tensor"),
+        (lambda s: s.__setitem__(0, 256), ValueError, "UntypedStorage: a byte is an int from 0 to 255, got 256"),
+        (lambda s: s.__setitem__(-5, 1), IndexError, "UntypedStorage: index -5"),
+        (lambda s: s.__delitem__(0), TypeError, "UntypedStorage: bytes cannot be deleted"),
+    ],
+)
+def test_what_bytes_of_a_storage_cannot_do(call, kind, text):
+    with pytest.raises(kind, match=f"^{text}"):
+        call(tenon.ones(1).untyped_storage())

@@ -264,28 +264,29 @@ def _all_bytes(storage: UntypedStorage) -> list[int]:
     return _bytes_of(storage).tolist()
 
 
-def _check_index(storage: UntypedStorage, index: object) -> None:
-    if not hasattr(index, "__index__"):
-        raise TypeError(f"UntypedStorage: an index must be an int, got {_describe(index)}")
-    if not -len(storage) <= index.__index__() < len(storage):
+def _place(storage: UntypedStorage, index: Any) -> int:
+    try:
+        place: int = index.__index__()
+    except (AttributeError, TypeError):
+        raise TypeError(f"UntypedStorage: an index must be an int, got {_describe(index)}") from None
+    if not -len(storage) <= place < len(storage):
         raise IndexError(f"UntypedStorage: index {_describe(index)} is not one of {len(storage)} bytes")
+    return place
 
 
 def _byte(storage: UntypedStorage, index: Any) -> int:
     if isinstance(index, slice):
         raise RuntimeError("UntypedStorage: slices are for assignment; a uint8 tensor over the storage has them: tensor.set_(storage)[1:3]")
-    _check_index(storage, index)
-    return int(_bytes_of(storage)[index].item())
+    return int(_bytes_of(storage)[_place(storage, index)].item())
 
 
 def _set_bytes(storage: UntypedStorage, index: Any, *value: Any) -> None:
     if not value:
         raise TypeError("UntypedStorage: bytes cannot be deleted; resize_ of a tensor over the storage takes some away")
-    if not isinstance(index, slice):
-        _check_index(storage, index)
+    place = index if isinstance(index, slice) else _place(storage, index)
     if not isinstance(value[0], int) or not 0 <= value[0] <= 255:
         raise ValueError(f"UntypedStorage: a byte is an int from 0 to 255, got {_describe(value[0])}")
-    _bytes_of(storage)[index] = value[0]
+    _bytes_of(storage)[place] = value[0]
 
 
 def _reduced(storage: UntypedStorage) -> Any:

@@ -177,11 +177,12 @@ class Tile {
     const T* from = s_.grid + (image * s_.places + first) * rank;
     const GridPadding padding = s_.axes[2].padding;
     const auto read_plane = kernels_.read_plane[static_cast<size_t>(s_.mode)];
-    if (read_plane && rank == 2 && !slopes_ && padding != GridPadding::Reflection) {
+    const bool has_slopes = !slopes_ || s_.mode == Sampling::Bilinear;
+    if (read_plane && rank == 2 && has_slopes && padding != GridPadding::Reflection) {
       T whole[2 * kGridTile] = {};
       if (n < kTile) from = std::copy_n(from, 2 * n, whole) - 2 * n;
       read_plane(from, s_.extent(2), s_.extent(1), padding == GridPadding::Border, offsets_.get(),
-                 weights_.get());
+                 weights_.get(), slopes_.get());
     } else if (s_.mode == Sampling::Nearest) {
       read_as<1>(from, n);
     } else if (s_.mode == Sampling::Bilinear) {
@@ -216,12 +217,14 @@ class Tile {
     }
   }
 
-  /// The gradient of place p by coordinate d.
-  T slope(const T* shares, size_t p, size_t d) const {
-    T sum = 0;
-    for (size_t i = 0; i < count_; ++i)
-      sum += shares[i * kGridTile + p] * slopes_[(d * count_ + i) * kGridTile + p];
-    return sum;
+  /// The gradients of the first `n` places by each coordinate: out [n, rank].
+  void gradients(T* out, const T* shares, int64_t n) const {
+    for (size_t d = 0; d < s_.rank; ++d) {
+      const T* slope = slopes_.get() + d * count_ * kGridTile;
+      T sum[kGridTile] = {};
+      for (size_t i = 0; i < count_ * kGridTile; ++i) sum[i % kGridTile] += shares[i] * slope[i];
+      for (size_t p = 0; p < static_cast<size_t>(n); ++p) out[p * s_.rank + d] = sum[p];
+    }
   }
   size_t count() const { return count_; }
 
@@ -339,9 +342,7 @@ void slopes_as(const Sampler<T>& s, const Tensor& grad_output, const Tensor& inp
     const std::unique_ptr<T[]> shares(new T[tile.count() * kGridTile]());
     for (int64_t c = 0; c < image.channels; ++c)
       tile.share(shares.get(), image.plane(b, c), grad.plane(b, c) + first, n);
-    T* to = result + (b * s.places + first) * static_cast<int64_t>(s.rank);
-    for (size_t p = 0; p < static_cast<size_t>(n); ++p)
-      for (size_t d = 0; d < s.rank; ++d) *to++ = tile.slope(shares.get(), p, d);
+    tile.gradients(result + (b * s.places + first) * static_cast<int64_t>(s.rank), shares.get(), n);
   });
 }
 

@@ -25,6 +25,7 @@ struct Taps {
   hn::Vec<hn::RebindToSigned<D>> offset[kTaps];
   hn::Mask<D> inside[kTaps];
   hn::Vec<D> weight[kTaps];
+  hn::Vec<D> slope;  // of the place by the coordinate
 };
 
 template <class D, class V = hn::Vec<D>>
@@ -47,10 +48,13 @@ HWY_INLINE Taps<D, kTaps> taps_of(D d, hn::Vec<D> coordinate, const GridExtent<T
   const hn::RebindToSigned<D> di;
   const auto zero = hn::Zero(d), one = hn::Set(d, T(1)), last = hn::Set(d, a.last);
   auto x = hn::Sub(hn::Mul(hn::Add(coordinate, one), hn::Set(d, a.half)), hn::Set(d, a.shift));
+  const auto within = hn::And(hn::Gt(x, zero), hn::Lt(x, last));
   if (clips && kTaps < 4) x = clip(d, x, last);
   const auto below = kTaps == 1 ? hn::Round(x) : hn::Floor(x), part = hn::Sub(x, below);
   const auto rest = hn::Sub(one, part);
   Taps<D, kTaps> taps;
+  taps.slope = hn::Set(d, a.half);
+  if (clips) taps.slope = hn::IfThenElseZero(within, taps.slope);
   taps.weight[0] = kTaps == 1 ? one : rest;
   if constexpr (kTaps == 2) taps.weight[1] = part;
   if constexpr (kTaps == 4) {
@@ -69,9 +73,15 @@ HWY_INLINE Taps<D, kTaps> taps_of(D d, hn::Vec<D> coordinate, const GridExtent<T
   return taps;
 }
 
+/// By the coordinate, of a weight of two neighbours: the first falls and the second rises.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V slope_of(D d, V slope, size_t i) {
+  return i == 0 ? hn::Neg(slope) : slope;
+}
+
 template <class T, size_t kTaps>
 void read_plane(const T* grid, const GridExtent<T>& x, const GridExtent<T>& y, bool clips, Offset<T>* offsets,
-                T* weights) {
+                T* weights, T* slopes) {
   const Tag<T> d;
   const hn::RebindToSigned<decltype(d)> di;
   const auto outside = hn::Set(di, GridKernels<T>::kOutside);
@@ -86,6 +96,9 @@ void read_plane(const T* grid, const GridExtent<T>& x, const GridExtent<T>& y, b
         const auto offset = hn::Add(rows.offset[j], columns.offset[i]);
         hn::StoreU(hn::IfThenElse(inside, offset, outside), di, offsets + at);
         hn::StoreU(hn::Mul(rows.weight[j], columns.weight[i]), d, weights + at);
+        if (kTaps != 2 || !slopes) continue;
+        hn::StoreU(hn::Mul(rows.weight[j], slope_of(d, columns.slope, i)), d, slopes + at);
+        hn::StoreU(hn::Mul(slope_of(d, rows.slope, j), columns.weight[i]), d, slopes + 4 * kGridTile + at);
       }
     }
   }

@@ -32,9 +32,10 @@ struct GridKernels {
 
   /// The elements that each place of a plane is made of, and their weights: the four around it, the nearest,
   /// the sixteen around it, in the order of ops::Sampling. `grid` has pairs x, y. With `clips`, places
-  /// outside are moved to the border. Null of float64, which is rare.
+  /// outside are moved to the border. Of four elements, `slopes` gets the slopes of the weights by x, then by
+  /// y, unless it is null. Null of float64, which is rare.
   void (*read_plane[3])(const T* grid, const GridExtent<T>& x, const GridExtent<T>& y, bool clips,
-                        Offset* offsets, T* weights);
+                        Offset* offsets, T* weights, T* slopes);
   /// out: the sum of each place's elements times their weights, in their order.
   void (*sum)(T* out, const T* channel, const Offset* offsets, const T* weights, size_t elements);
   /// Adds to `shares` each element times its place's gradient.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from ..arguments import checked as _checked, describe as _describe
+from ..arguments import checked as _checked, describe as _describe, name_called as _name_called
 from ..callers import warn as _warn
 from .._names.info import sum_type as _sum_type
 
@@ -112,7 +112,10 @@ def cross_entropy(
     """The negative log-likelihood of the classes `target` [N] (int64), or of their probabilities [N, C], under
     softmax(input), where input is [N, C] or [N, C, ...]."""
     number = reduction_of("cross_entropy", reduction, size_average, reduce)
-    return _cross_entropy(input, target, weight, number, ignore_index, label_smoothing)
+    try: return _cross_entropy(input, target, weight, number, ignore_index, label_smoothing)  # fmt: skip
+    except Exception as error:
+        _name_called(error, "cross_entropy")
+        raise
 
 
 def nll_loss(

@@ -28,7 +28,7 @@ _WINDOWS = (
 )
 _LAYOUTS = f"{_WINDOWS}|binary_cross_entropy_with_logits|kl_div|.*_loss|angle|conj_physical|stack|index|masked_fill|log_sigmoid|nonzero|nonzero_numpy|pow|rsub"
 # What copies `self` and writes a part of it, and what is composed of products or of cat.
-_LAYOUTS += "|_?(log_)?softmax(_backward_data)?|index_fill|index_put|put|tril|triu|where|[hvd]stack|column_stack|addbmm|addr|baddbmm|einsum"
+_LAYOUTS += "|_?(log_)?softmax(_backward_data)?|index_fill|index_put|put|tril|triu|where|[hvd]stack|column_stack|addbmm|addr|baddbmm|einsum|gradient|logaddexp2|logcumsumexp"
 
 DIFFERENCES = (
     Difference("PyTorch has no kernel for the dtype", ".*", r'PyTorch raises NotImplementedError: .*not implemented for'),
@@ -113,7 +113,9 @@ DIFFERENCES = (
     Difference("exp overflows in float16 on its way there", "soft_margin_loss", r"expected np.float64\(inf\)", dtypes="float16"),
     Difference("PyTorch's sqrt is not always rounded correctly", "sqrt", r"element"),
     # docs/accuracy-special.md has figures of both.
-    Difference("PyTorch's Bessel and Airy functions err", "special_(bessel_[jy][01]|airy_ai)", r"^element", dtypes="float.*|b?float16|int.*|uint8|bool"),
+    Difference("PyTorch's special functions err", "special_(bessel_[jy][01]|airy_ai)|digamma_?|polygamma|logit|sinc", r"^element", dtypes="float.*|b?float16|int.*|uint8|bool"),
+    Difference("the exponential of -inf is 0 whatever the imaginary part is (C99, annex G)", "logaddexp", r"^element", "special", dtypes="complex.*"),
+    Difference("slopes of integers are floating numbers", "gradient", r"raises NotImplementedError: torch.gradient does not support uint8", dtypes="uint8"),
     Difference("complex numbers have no definition of it yet", "nan_to_num",
                r"raises NotImplementedError: .*not implemented for complex"),
     Difference("truth values and integers are not made numbers silently", "addcdiv|addcmul|lerp|logaddexp|prelu|glu",

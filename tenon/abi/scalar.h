@@ -10,11 +10,12 @@ namespace tenon::abi {
 
 /// Bytes of one element; 0 for dtypes that this header does not know.
 inline size_t item_size(TenonDType t) noexcept {
-  constexpr uint8_t kSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 1, 1};
+  constexpr uint8_t kSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 1, 1, 2, 4, 8};
   return t < sizeof kSizes ? kSizes[t] : 0;
 }
 
-/// What elements of a dtype are once they are loaded; TENON_TYPE_U64, which no value is, where there is none.
+/// What elements of a dtype are once they are loaded; TENON_TYPE_U64, which no value is, where there is none,
+/// and for uint16, uint32 and uint64, which no program loads.
 inline TenonType carrier(TenonDType t) noexcept {
   constexpr TenonType kCarriers[] = {TENON_TYPE_MASK, TENON_TYPE_I64, TENON_TYPE_I64, TENON_TYPE_I64,
                                      TENON_TYPE_I32,  TENON_TYPE_I64, TENON_TYPE_F32, TENON_TYPE_F32,

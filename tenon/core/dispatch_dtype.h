@@ -31,6 +31,9 @@ TENON_CPP_TYPE(Int8, int8_t)
 TENON_CPP_TYPE(Int16, int16_t)
 TENON_CPP_TYPE(Int32, int32_t)
 TENON_CPP_TYPE(Int64, int64_t)
+TENON_CPP_TYPE(UInt16, uint16_t)
+TENON_CPP_TYPE(UInt32, uint32_t)
+TENON_CPP_TYPE(UInt64, uint64_t)
 TENON_CPP_TYPE(Float16, Half)
 TENON_CPP_TYPE(BFloat16, BFloat16)
 TENON_CPP_TYPE(Float32, float)
@@ -75,6 +78,11 @@ using cpp_type = typename detail::CppTypeOf<t>::type;
   TENON_DISPATCH_CASE(::tenon::DType::Int32, __VA_ARGS__) \
   TENON_DISPATCH_CASE(::tenon::DType::Int64, __VA_ARGS__)
 
+#define TENON_CASES_UNSIGNED(...)                          \
+  TENON_DISPATCH_CASE(::tenon::DType::UInt16, __VA_ARGS__) \
+  TENON_DISPATCH_CASE(::tenon::DType::UInt32, __VA_ARGS__) \
+  TENON_DISPATCH_CASE(::tenon::DType::UInt64, __VA_ARGS__)
+
 /// TENON_DISPATCH_FLOATING_TYPES(x.dtype(), "scaled_abs", [&] { ... scalar_t ... }): float32 and float64.
 #define TENON_DISPATCH_FLOATING_TYPES(TYPE, NAME, ...) \
   TENON_DISPATCH_SWITCH(TYPE, NAME, "float32, float64", TENON_CASES_FLOATING(__VA_ARGS__))
@@ -95,14 +103,15 @@ using cpp_type = typename detail::CppTypeOf<t>::type;
   TENON_DISPATCH_SWITCH(TYPE, NAME, "uint8, int8, int16, int32, int64, float32, float64, " #DTYPE, \
                         TENON_CASES_INTEGRAL(__VA_ARGS__) TENON_CASES_FLOATING(__VA_ARGS__)        \
                             TENON_DISPATCH_CASE(DTYPE, __VA_ARGS__))
-/// Every real dtype that is computed with: bool, the integers, float16, bfloat16, float32, float64.
-#define TENON_DISPATCH_REAL_TYPES(TYPE, NAME, ...)                                                     \
-  TENON_DISPATCH_SWITCH(TYPE, NAME,                                                                    \
-                        "bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64", \
-                        TENON_CASES_INTEGRAL(__VA_ARGS__) TENON_CASES_FLOATING(__VA_ARGS__)            \
-                            TENON_DISPATCH_CASE(::tenon::DType::Bool, __VA_ARGS__)                     \
-                                TENON_DISPATCH_CASE(::tenon::DType::Float16, __VA_ARGS__)              \
-                                    TENON_DISPATCH_CASE(::tenon::DType::BFloat16, __VA_ARGS__))
+/// Every real dtype that is computed with: bool, the integers (the wider unsigned ones too), float16,
+/// bfloat16, float32, float64.
+#define TENON_DISPATCH_REAL_TYPES(TYPE, NAME, ...)                                             \
+  TENON_DISPATCH_SWITCH(TYPE, NAME, "bool, the integers, float16, bfloat16, float32, float64", \
+                        TENON_CASES_INTEGRAL(__VA_ARGS__) TENON_CASES_FLOATING(__VA_ARGS__)    \
+                            TENON_CASES_UNSIGNED(__VA_ARGS__)                                  \
+                                TENON_DISPATCH_CASE(::tenon::DType::Bool, __VA_ARGS__)         \
+                                    TENON_DISPATCH_CASE(::tenon::DType::Float16, __VA_ARGS__)  \
+                                        TENON_DISPATCH_CASE(::tenon::DType::BFloat16, __VA_ARGS__))
 
 namespace tenon {
 

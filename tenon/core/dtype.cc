@@ -14,9 +14,10 @@ namespace {
 
 std::atomic<DType> g_default_dtype{DType::Float32};
 
-constexpr std::optional<DType> find(DTypeCategory category, int rank) {
+constexpr std::optional<DType> find_signed(DTypeCategory category, int rank) {
   for (const DType t : kDTypes) {
-    if (dtype_info(t).category == category && dtype_info(t).rank == rank) return t;
+    const DTypeInfo& row = dtype_info(t);
+    if (row.category == category && row.rank == rank && row.is_signed) return t;
   }
   return std::nullopt;
 }
@@ -25,12 +26,15 @@ constexpr std::optional<DType> promoted(DType a, DType b) {
   if (a == b) return a;
   const DTypeInfo &x = dtype_info(a), &y = dtype_info(b);
   if (x.rank == 0 || y.rank == 0) return std::nullopt;
-  if (x.category == y.category)
-    return x.rank == y.rank ? find(x.category, x.rank + 1) : x.rank > y.rank ? a : b;
+  if (x.category == y.category) {
+    const DTypeInfo& more = x.rank > y.rank ? x : y;
+    const bool mixed = x.is_signed != y.is_signed && !more.is_signed;
+    return mixed || x.rank == y.rank ? find_signed(x.category, more.rank + 1) : more.code;
+  }
   const DTypeInfo& low = x.category < y.category ? x : y;
   const DTypeInfo& high = x.category < y.category ? y : x;
   if (high.category == DTypeCategory::Complex && low.category == DTypeCategory::Float)
-    return find(high.category, std::max(high.rank, low.rank));
+    return find_signed(high.category, std::max(high.rank, low.rank));
   return high.code;
 }
 

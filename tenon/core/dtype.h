@@ -30,12 +30,18 @@ enum class DType : uint8_t {
   QUInt8 = 13,
   Float8E4M3FN = 14,
   Float8E5M2 = 15,
+  UInt16 = 16,
+  UInt32 = 17,
+  UInt64 = 18,
 };
-inline constexpr int kNumDTypes = 16;
+inline constexpr int kNumDTypes = 19;
 inline constexpr int kFirstRegisteredDType = 64;
 
 inline constexpr DType kBool = DType::Bool;
 inline constexpr DType kUInt8 = DType::UInt8;
+inline constexpr DType kUInt16 = DType::UInt16;
+inline constexpr DType kUInt32 = DType::UInt32;
+inline constexpr DType kUInt64 = DType::UInt64;
 inline constexpr DType kInt8 = DType::Int8;
 inline constexpr DType kInt16 = DType::Int16;
 inline constexpr DType kInt32 = DType::Int32;
@@ -75,8 +81,9 @@ struct DTypeInfo {
   uint8_t bits;            ///< Of one element, in memory.
   DTypeCategory category;
   bool is_signed;
-  /// Within a category, the dtype of higher rank wins a promotion. Two dtypes of the same rank promote to the
-  /// next rank, because neither can hold the other. A dtype of rank 0 promotes with itself only.
+  /// Within a category, the dtype of higher rank wins a promotion, but an unsigned integer and a signed one
+  /// of no higher rank promote to the signed one of the next rank, because neither can hold the other;
+  /// float16 and bfloat16 as well. A dtype of rank 0 promotes with itself only.
   uint8_t rank;
   DType parts;                   ///< Of a complex dtype that of its real and imaginary parts; else itself.
   std::optional<DType> compute;  ///< What kernels compute in; none where elements are only stored and moved.
@@ -131,6 +138,10 @@ constexpr std::array<DTypeInfo, kNumDTypes + 1> make_dtype_infos() {
        nullptr,
        D::Float8E5M2,
        23},
+      {UInt16, "uint16", "UInt16", 16, C::Integer, false, 2, UInt16, Int64, "<u2", D::UInt, 27},
+      {UInt32, "uint32", "UInt32", 32, C::Integer, false, 3, UInt32, Int64, "<u4", D::UInt, 28},
+      // In int64's registers; what depends on the sign is written for it (tenon/expr/unsigned.h).
+      {UInt64, "uint64", "UInt64", 64, C::Integer, false, 4, UInt64, Int64, "<u8", D::UInt, 29},
       // For every code without a row.
       {DType{255}, "unknown dtype", "", 0, C::Unknown, false, 0, DType{255}, {}, nullptr, D::None, -1},
   }};

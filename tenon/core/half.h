@@ -83,6 +83,12 @@ inline constexpr DType dtype_of = [] {
     return DType::Int16;
   else if constexpr (std::is_same_v<T, int32_t>)
     return DType::Int32;
+  else if constexpr (std::is_same_v<T, uint16_t>)
+    return DType::UInt16;
+  else if constexpr (std::is_same_v<T, uint32_t>)
+    return DType::UInt32;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) == 8 && std::is_unsigned_v<T>)
+    return DType::UInt64;
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 8 && std::is_signed_v<T>)
     return DType::Int64;
   else if constexpr (std::is_same_v<T, Half>)

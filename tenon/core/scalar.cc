@@ -8,10 +8,6 @@
 
 namespace tenon {
 
-void Scalar::throw_beyond_int64() {
-  throw_error(ErrorKind::Value, "Scalar: an integer beyond int64 is no element of any dtype");
-}
-
 DType Scalar::dtype_of(Kind kind) noexcept {
   switch (kind) {
     case Kind::Bool:
@@ -29,10 +25,13 @@ DType Scalar::dtype_of(Kind kind) noexcept {
 void check_fits(const Scalar& value, DType dtype, const char* op) {
   TENON_CHECK(!value.is_complex() || is_complex(dtype) || value.to_complex().imag() == 0, Type,
               fmt::format("{}: a complex value cannot be converted to {}", op, name(dtype)));
-  if (!is_integral(dtype, false) || value.is_bool() || (dtype == DType::Int64 && value.is_integral())) return;
+  if (!is_integral(dtype, false) || value.is_bool()) return;
+  const bool beyond = value.is_beyond_int64();
+  if (value.is_integral() && (dtype == DType::Int64 || dtype == DType::UInt64) && beyond <= !is_signed(dtype))
+    return;
   const bool has_sign = is_signed(dtype);
   const double limit = std::ldexp(1.0, static_cast<int>(8 * item_size(dtype)) - (has_sign ? 1 : 0));
-  const double v = value.is_integral() ? static_cast<double>(value.to_int()) : std::trunc(value.to_double());
+  const double v = std::trunc(value.to_double());
   const bool fits = v < limit && (has_sign ? v >= -limit : v >= 0 || (value.is_integral() && v > -limit));
   TENON_CHECK(fits, Value,
               fmt::format("{}: value {} cannot be converted to {} without overflow", op, value.to_double(),

@@ -11,8 +11,10 @@
 #include "tenon/expr/complex.h"
 #include "tenon/expr/expr.h"
 #include "tenon/expr/function.h"
+#include "tenon/expr/parse.h"
 #include "tenon/expr/scalar.h"
 #include "tenon/expr/spec.h"
+#include "tenon/expr/unsigned.h"
 
 namespace tenon::expr {
 
@@ -67,7 +69,10 @@ class Instantiator {
  public:
   Instantiator(const Builder& written, const CallTypes& types)
       : w_(written), types_(types), done_(written.size()) {
-    wide_ = types.wide != Type::Open ? types.wide : is_floating(types.compute) ? Type::F64 : Type::I64;
+    wide_ = types.wide != Type::Open     ? types.wide
+            : is_floating(types.compute) ? Type::F64
+            : types.compute == Type::U64 ? Type::U64
+                                         : Type::I64;
   }
 
   void input(const Place& p) {
@@ -99,7 +104,7 @@ class Instantiator {
     if (plain || !used || is_output(p.symbol)) casts.insert(casts.begin(), types_.compute);
     for (const Type t : casts) {
       numbers_.push_back({p, t});
-      parts_.numbers.push_back({.dtype = dtype(t),
+      parts_.numbers.push_back({.dtype = dtype(register_type(t)),
                                 .rank = Rank::Number,
                                 .part = p.part,
                                 .operand = static_cast<uint16_t>(p.operand)});
@@ -114,9 +119,9 @@ class Instantiator {
     const bool places = types_.dense && w_[value.re].type == Type::I64;
     const DType result = places ? DType::Int64 : slot_dtype(types_.results, i);
     const DType out = types_.outs.empty() || types_.dense ? result : types_.outs[i];
-    const auto slot = [&](NodeId node, Part part) {
-      node = store(value_of(node), result);
-      if (out != result) node = store(node, out);
+    const auto slot = [&](NodeId written, Part part) {
+      NodeId node = store(value_of(written), value_type(written), result);
+      if (out != result) node = store(node, number_type(result), out);
       parts_.outputs.push_back({.dtype = out,
                                 .rank = t_[node].rank(),
                                 .part = part,
@@ -144,7 +149,7 @@ class Instantiator {
 
  private:
   DType slot_dtype(std::span<const DType> list, size_t i) const {
-    const DType dense = dtype(types_.compute);
+    const DType dense = dtype(register_type(types_.compute));
     if (list.empty()) return dense;
     if (!types_.dense) return list[i];
     return is_complex(list[i]) ? complex_dtype(dense) : dense;
@@ -209,9 +214,10 @@ class Instantiator {
     return static_cast<uint32_t>(i);
   }
 
-  NodeId value_of(NodeId id) {
-    return visit(id, w_[id].type == Type::Open ? types_.compute : resolve(w_[id].type));
+  Type value_type(NodeId id) const {
+    return w_[id].type == Type::Open ? types_.compute : resolve(w_[id].type);
   }
+  NodeId value_of(NodeId id) { return visit(id, value_type(id)); }
 
   NodeId visit(NodeId id, Type type) {
     for (const auto& [known, node] : done_[id]) {
@@ -239,7 +245,8 @@ class Instantiator {
     const Node& n = w_[id];
     if (n.op == Op::Literal) {
       if (n.type == Type::Mask) return t_.add({.op = Op::Literal, .type = Type::Mask, .bits = n.bits});
-      return t_.add({.op = Op::Literal, .type = type, .bits = literal_bits(w_.literal_of(id), type)});
+      return t_.add(
+          {.op = Op::Literal, .type = register_type(type), .bits = literal_bits(w_.literal_of(id), type)});
     }
     if (n.op == Op::Load) return load(id);
     if (n.op == Op::Number) return number_node(id, type);
@@ -248,7 +255,7 @@ class Instantiator {
     const Type operands = operand_type(n, type);
     if (n.op == Op::Cast) {
       if (w_[n.args[0]].op == Op::Number) return number_node(n.args[0], type);
-      return convert(visit(n.args[0], operands), type);
+      return convert(visit(n.args[0], operands), operands, type);
     }
     if (n.op == Op::Call && operands == Type::F32 && functions()[n.bits].widens()) return wide_call(n, type);
     // Identities where floats have no separate bits.
@@ -257,6 +264,7 @@ class Instantiator {
     // Rounding an integer leaves it.
     const bool rounding = n.op == Op::Floor || n.op == Op::Ceil || n.op == Op::Trunc || n.op == Op::Round;
     if (rounding && !is_floating(type)) return visit(n.args[0], type);
+    if (n.op == Op::Call && operands == Type::U64) return unsigned_call(n);
     Node out{.op = n.op, .type = type, .arity = n.arity, .bits = n.bits};
     if (info(n.op).rule == TypeRule::BitShift) {
       TENON_CHECK(n.bits < 8 * item_size(type), Value,
@@ -267,35 +275,61 @@ class Instantiator {
       const bool condition = n.op == Op::Where && i == 0;
       out.args[i] = visit(n.args[i], condition ? Type::Mask : operands);
     }
-    return t_.add(out);
+    return operands == Type::U64 ? add_unsigned(t_, out) : t_.add(out);
+  }
+
+  // A function of unsigned numbers: its definition in the place of the call.
+  NodeId unsigned_call(const Node& n) {
+    Builder g;
+    static constexpr std::string_view kNames[] = {"x", "y", "z"};
+    std::vector<Binding> names;
+    for (int i = 0; i < n.arity; ++i) names.push_back({kNames[i], g.symbol(kNames[i])});
+    const Function& f = functions()[n.bits];
+    const NodeId root = parse_bound(g, f.body_for(Type::I64), names);
+    const DType result[] = {f.mask ? DType::Bool : DType::UInt64};
+    const std::vector<DType> inputs(f.arity, DType::UInt64);
+    const ExpressionPtr body =
+        instantiate(*g.finish({root}), {.compute = Type::U64, .inputs = inputs, .results = result});
+    std::vector<NodeId> made;
+    for (Node node : body->nodes()) {
+      for (int i = 0; i < node.arity; ++i) node.args[i] = made[node.args[i]];
+      made.push_back(node.op == Op::Load ? visit(n.args[node.bits], Type::U64) : t_.add(node));
+    }
+    return made[body->outputs()[0].node];
   }
 
   // A function that is defined in float64 alone, of float32.
   NodeId wide_call(const Node& n, Type type) {
     Node out{.op = Op::Call, .type = Type::F64, .arity = n.arity, .bits = n.bits};
-    for (int i = 0; i < n.arity; ++i) out.args[i] = convert(visit(n.args[i], Type::F32), Type::F64);
-    return convert(t_.add(out), type);
+    for (int i = 0; i < n.arity; ++i)
+      out.args[i] = convert(visit(n.args[i], Type::F32), Type::F32, Type::F64);
+    return convert(t_.add(out), Type::F64, type);
   }
 
   NodeId of_row(const Node& n, Type type) {
     if (n.op == Op::Hold) return visit(n.args[0], type);
     Node out{.op = n.op, .type = type, .arity = n.arity, .flags = n.flags, .bits = n.bits};
     const auto kind = static_cast<ReduceKind>(n.bits);
+    bool is_unsigned = false;
     for (int i = 0; i < n.arity; ++i) {
       const Type t = w_[n.args[i]].type;
       const bool mask = kind == ReduceKind::First && i == 0;
       const Type own = t == Type::Open ? types_.compute : resolve(t);
       out.args[i] = visit(n.args[i], mask ? Type::Mask : gives_place(kind) ? own : type);
+      is_unsigned |= !mask && own == Type::U64;
     }
-    return t_.add(out);
+    out.type = register_type(type);
+    return is_unsigned ? add_unsigned(t_, out) : t_.add(out);
   }
 
-  // `value` as another type.
-  NodeId convert(NodeId value, Type to) {
+  // `value`, which is a `from`, as another type.
+  NodeId convert(NodeId value, Type from, Type to) {
     const Node n = t_[value];
-    if (n.type == to) return value;
+    if (from == to) return value;
     if (n.op == Op::Literal)
-      return t_.add({.op = Op::Literal, .type = to, .bits = convert_scalar(n.bits, n.type, to)});
+      return t_.add({.op = Op::Literal, .type = register_type(to), .bits = convert_scalar(n.bits, from, to)});
+    if (from == Type::U64) return convert_from_unsigned(t_, value, to);
+    if (to == Type::U64) return convert_to_unsigned(t_, value);
     if (to == Type::Mask) {
       const NodeId zero = t_.add({.op = Op::Literal, .type = n.type});
       return t_.add({.op = Op::Ne, .type = Type::Mask, .arity = 2, .args = {value, zero, kNoNode}});
@@ -303,11 +337,11 @@ class Instantiator {
     return t_.add({.op = Op::Cast, .type = to, .arity = 1, .args = {value, kNoNode, kNoNode}});
   }
 
-  // `value` as storing it as `d` and loading it again gives it, in d's carrier.
-  NodeId store(NodeId value, DType d) {
+  // `value`, which is a `from`, as storing it as `d` and loading it again gives it, in d's carrier.
+  NodeId store(NodeId value, Type from, DType d) {
     TENON_CHECK(carrier(d) != Type::Open, NotImplemented,
                 fmt::format("expression: {} elements have no arithmetic", tenon::name(d)));
-    value = convert(value, carrier(d));
+    value = convert(value, from, number_type(d));
     if (holds(t_.nodes(), parts_.inputs, value, d)) return value;
     return t_.add({.op = Op::RoundTo,
                    .type = carrier(d),
@@ -320,9 +354,9 @@ class Instantiator {
     const NodeId value = visit(n.args[0], types_.compute);
     const auto& list = n.bits == Node::kOfResult ? types_.results : types_.inputs;
     const size_t i = n.bits == Node::kOfResult ? 0 : static_cast<size_t>(n.bits);
-    const DType d = list.empty() ? dtype(types_.compute) : real_dtype(list[i]);
+    const DType d = list.empty() ? dtype(register_type(types_.compute)) : real_dtype(list[i]);
     if (types_.relaxed && is_floating_point(d)) return value;
-    return convert(store(value, d), types_.compute);
+    return convert(store(value, types_.compute, d), number_type(d), types_.compute);
   }
 
   NodeId load(NodeId id) {
@@ -332,7 +366,11 @@ class Instantiator {
                                    .type = carrier(parts_.inputs[i].dtype),
                                    .flags = static_cast<uint8_t>(parts_.inputs[i].rank),
                                    .bits = i});
-      return convert(value, w_[id].type == Type::Same ? types_.compute : w_[id].type);
+      // Dense slots have the compute type already.
+      const bool same = w_[id].type == Type::Same;
+      const bool held = types_.dense && same && types_.compute == Type::U64;
+      return convert(value, held ? Type::U64 : number_type(parts_.inputs[i].dtype),
+                     same ? types_.compute : w_[id].type);
     }
     refuse_absent(id);
   }
@@ -340,7 +378,7 @@ class Instantiator {
   NodeId number_node(NodeId id, Type type) {
     for (size_t i = 0; i < numbers_.size(); ++i) {
       if (numbers_[i].first.symbol == id && numbers_[i].second == type)
-        return t_.add({.op = Op::Number, .type = type, .bits = i});
+        return t_.add({.op = Op::Number, .type = register_type(type), .bits = i});
     }
     refuse_absent(id);
   }
@@ -368,7 +406,7 @@ class Instantiator {
 
 ExpressionPtr instantiate(const Expression& written, const CallTypes& types) {
   TENON_CHECK(written.level == Level::Written, Type, "instantiate: the expression is typed already");
-  TENON_CHECK(is_compute_type(types.compute), Type, "instantiate: no compute type");
+  TENON_CHECK(is_compute_type(register_type(types.compute)), Type, "instantiate: no compute type");
   const auto fits = [](auto list, size_t n) { return list.empty() || list.size() == n; };
   TENON_CHECK(fits(types.inputs, written.num_inputs) && fits(types.results, written.num_outputs) &&
                   fits(types.outs, written.num_outputs),

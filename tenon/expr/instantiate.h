@@ -11,7 +11,7 @@ namespace tenon::expr {
 
 /// What a call brings. Empty lists: every operand and result is of the compute type.
 struct CallTypes {
-  Type compute = Type::F32;             ///< What `same` is.
+  Type compute = Type::F32;             ///< What `same` is; U64 is computed in int64's registers.
   Type wide = Type::Open;               ///< What `wide` is; Open: float64 with floats, int64 with integers.
   std::span<const DType> inputs = {};   ///< As stored; complex ones become two slots.
   std::span<const DType> results = {};  ///< What each result is rounded to.

@@ -61,6 +61,8 @@ static_assert(stored(DType::Bool, TENON_DTYPE_BOOL) && stored(DType::UInt8, TENO
               stored(DType::QUInt8, TENON_DTYPE_QUINT8) &&
               stored(DType::Float8E4M3FN, TENON_DTYPE_FLOAT8_E4M3FN) &&
               stored(DType::Float8E5M2, TENON_DTYPE_FLOAT8_E5M2) &&
+              stored(DType::UInt16, TENON_DTYPE_UINT16) && stored(DType::UInt32, TENON_DTYPE_UINT32) &&
+              stored(DType::UInt64, TENON_DTYPE_UINT64) &&
               kFirstRegisteredDType == TENON_DTYPE_FIRST_REGISTERED);
 
 // The nodes of `e` as nodes of `g`. `loads` are the values of its inputs; empty: they stay loads.

@@ -16,6 +16,13 @@ int64_t i32_of(uint64_t bits) { return static_cast<int32_t>(static_cast<uint32_t
 
 int64_t truncated(double d) { return d >= -0x1p63 && d < 0x1p63 ? static_cast<int64_t>(d) : INT64_MIN; }
 
+// Beyond int64 by way of what is left above 2^63.
+uint64_t unsigned_of(double d) {
+  const uint64_t high = uint64_t{1} << 63;
+  return d >= 0x1p63 ? static_cast<uint64_t>(truncated(d - 0x1p63)) ^ high
+                     : static_cast<uint64_t>(truncated(d));
+}
+
 uint64_t of_integer(int64_t i, Type to) {
   switch (to) {
     case Type::Mask:
@@ -31,8 +38,21 @@ uint64_t of_integer(int64_t i, Type to) {
   }
 }
 
+uint64_t of_unsigned(uint64_t i, Type to) {
+  switch (to) {
+    case Type::F32:
+      return of_f32(static_cast<float>(i));
+    case Type::F64:
+      return std::bit_cast<uint64_t>(static_cast<double>(i));
+    default:
+      return of_integer(static_cast<int64_t>(i), to);
+  }
+}
+
 uint64_t of_float(double d, Type to) {
   switch (to) {
+    case Type::U64:
+      return unsigned_of(d);
     case Type::Mask:
       return d != 0;
     case Type::F32:
@@ -68,6 +88,8 @@ uint64_t convert_scalar(uint64_t bits, Type from, Type to) noexcept {
       return of_float(std::bit_cast<double>(bits), to);
     case Type::I32:
       return of_integer(i32_of(bits), to);
+    case Type::U64:
+      return of_unsigned(bits, to);
     default:
       return of_integer(static_cast<int64_t>(bits), to);
   }
@@ -83,6 +105,8 @@ uint64_t load_scalar(const void* p, DType d) noexcept {
       return static_cast<uint64_t>(int64_t{read<int8_t>(p)});
     case DType::Int16:
       return static_cast<uint64_t>(int64_t{read<int16_t>(p)});
+    case DType::UInt16:
+      return read<uint16_t>(p);
     case DType::Float16:
       return of_f32(detail::half_to_float(read<uint16_t>(p)));
     case DType::BFloat16:
@@ -100,6 +124,7 @@ void store_scalar(void* p, DType d, uint64_t bits) noexcept {
     case DType::Int8:
       return write(p, static_cast<uint8_t>(bits));
     case DType::Int16:
+    case DType::UInt16:
       return write(p, static_cast<uint16_t>(bits));
     case DType::Float16:
       return write(p, detail::float_to_half(f32_of(bits)));

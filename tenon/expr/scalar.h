@@ -11,7 +11,7 @@ namespace tenon::expr {
 
 /// The value as another type: integers wrap or extend; an integer becomes a float with one rounding; a float
 /// is truncated to int64, INT64_MIN where it is NaN or out of range, and wraps to narrower integers from
-/// there; anything but zero is true, NaN included.
+/// there, to U64 also from 2^63 to 2^64; anything but zero is true, NaN included.
 uint64_t convert_scalar(uint64_t bits, Type from, Type to) noexcept;
 /// What storing a value of `d`'s carrier as `d` and loading it again gives.
 uint64_t round_scalar(uint64_t bits, DType d) noexcept;

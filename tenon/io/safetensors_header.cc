@@ -37,7 +37,8 @@ constexpr std::pair<const char*, DType> kNames[] = {
     {"I16", DType::Int16},          {"I32", DType::Int32},     {"I64", DType::Int64},
     {"F16", DType::Float16},        {"BF16", DType::BFloat16}, {"F32", DType::Float32},
     {"F64", DType::Float64},        {"C64", DType::Complex64}, {"F8_E4M3", DType::Float8E4M3FN},
-    {"F8_E5M2", DType::Float8E5M2},
+    {"F8_E5M2", DType::Float8E5M2}, {"U16", DType::UInt16},    {"U32", DType::UInt32},
+    {"U64", DType::UInt64},
 };
 
 uint64_t little_endian(std::string_view bytes) {

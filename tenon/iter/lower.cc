@@ -8,6 +8,7 @@
 #include "tenon/expr/instantiate.h"
 #include "tenon/expr/scalar.h"
 #include "tenon/expr/spec.h"
+#include "tenon/expr/unsigned.h"
 #include "tenon/iter/call_types.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/iter/pointwise_stub.h"
@@ -21,7 +22,9 @@ namespace {
 
 [[noreturn]] void refuse_number(const LoweredNumber& n, const Scalar& s, const char* op) {
   TENON_CHECK(!s.is_integral(), Value,
-              fmt::format("{}: `{}` is {}, which does not fit {}", op, n.name, s.to_int(), name(n.wanted)));
+              fmt::format("{}: `{}` is {}, which does not fit {}", op, n.name,
+                          s.is_beyond_int64() ? std::to_string(s.to_uint()) : std::to_string(s.to_int()),
+                          name(n.wanted)));
   throw_error(
       ErrorKind::Type,
       fmt::format("{}: `{}` is a {} number, but {} {}", op, n.name, s.is_complex() ? "complex" : "float",
@@ -38,7 +41,7 @@ uint64_t filled(const LoweredNumber& n, const Scalar& s, const char* op) {
     // Not directly from an integer: fill_ goes by way of float64.
     detail::put_real(slot, n.part == expr::Part::Im ? s.to_complex().imag() : s.to_double(), n.type);
   else
-    slot = expr::convert_scalar(static_cast<uint64_t>(s.to_int()), Type::I64, n.type);
+    slot = expr::convert_scalar(s.to_uint(), Type::I64, n.type);
   return slot;
 }
 
@@ -63,7 +66,13 @@ void put_number(uint64_t& slot, const LoweredNumber& n, const Scalar& given, con
                   n.name, s.to_int()));
   TENON_CHECK(!n.nonnegative_float || s.is_complex() || s.to_double() >= 0, Value,
               fmt::format("{}: `{}` must not be negative, got {}", op, n.name, s.to_double()));
-  if (s.is_complex() || !detail::put_real(slot, s, n.type)) refuse_number(n, s, op);
+  if (n.wanted == DType::UInt64 && s.is_integral() && s.to_int() >= 0) {
+    slot = s.to_uint();
+    return;
+  }
+  const bool beyond = s.is_beyond_int64() && !expr::is_floating(n.type);
+  if (s.is_complex() || beyond || n.wanted == DType::UInt64 || !detail::put_real(slot, s, n.type))
+    refuse_number(n, s, op);
 }
 
 namespace {
@@ -98,13 +107,15 @@ struct Present {
 };
 
 // Whether the host computes the call by its expression, and nothing but dtypes decides what that is.
-bool is_expressions(const PointwiseInfo& info, const detail::BorrowedHeaders& tensors, Type type) {
+bool is_expressions(const PointwiseInfo& info, const detail::BorrowedHeaders& tensors,
+                    const detail::Types& types) {
   if (info.stub && info.stub->has_own(kCpuBackend)) return false;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorHeader& t = tensors[i];
     if (!t.device().is_cpu() || t.layout() != Layout::Strided) return false;
     // Its value must fit, as that of a number with the tensors.
-    if (t.is_wrapped_number() && t.dtype() == DType::Int64 && type == Type::I32) return false;
+    const bool may_not_fit = types.type == Type::I32 || types.computed == DType::UInt64;
+    if (t.is_wrapped_number() && t.dtype() == DType::Int64 && may_not_fit) return false;
   }
   return true;
 }
@@ -123,7 +134,7 @@ std::optional<Lowered> lower_pointwise(const PointwiseInfo& all, std::span<const
   if (types.common == DType::Bool && info.bool_form)
     return lower_pointwise(*info.bool_form, present.tensors, kinds, outs, in_place);
   detail::check_in_place(info, op.c_str(), types, in_place);
-  if (!is_expressions(info, tensors, types.type)) return std::nullopt;
+  if (!is_expressions(info, tensors, types)) return std::nullopt;
 
   detail::Binding binding = detail::binding_of(types, tensors, present.numbers);
   // A complex number among real operands is refused with its value.
@@ -179,6 +190,12 @@ class OneValue {
     return g.add({.op = Op::Number, .type = type, .bits = parts.numbers.size() - 1});
   }
   expr::NodeId literal_zero(Type type) { return g.add({.op = Op::Literal, .type = type}); }
+  /// `from` may be U64, whose values are in nodes of I64.
+  expr::NodeId cast(expr::NodeId value, Type from, Type type) {
+    if (from == Type::U64) return expr::convert_from_unsigned(g, value, type);
+    if (type == Type::U64) return expr::convert_to_unsigned(g, value);
+    return cast(value, type);
+  }
   expr::NodeId cast(expr::NodeId value, Type type) {
     if (g[value].type == type) return value;
     if (type == Type::Mask)
@@ -188,8 +205,8 @@ class OneValue {
                     .args = {value, literal_zero(g[value].type), expr::kNoNode}});
     return g.add({.op = Op::Cast, .type = type, .arity = 1, .args = {value, expr::kNoNode, expr::kNoNode}});
   }
-  void store(expr::NodeId value, expr::Part part) {
-    value = cast(value, expr::carrier(to_));
+  void store(expr::NodeId value, expr::Part part, Type from) {
+    value = cast(value, from, expr::number_type(to_));
     if (!expr::holds(g.nodes(), parts.inputs, value, to_))
       value = g.add({.op = Op::RoundTo,
                      .type = expr::carrier(to_),
@@ -216,25 +233,25 @@ std::optional<Lowered> lower_copy(DType from, DType to) {
   if (!is_complex(from)) {
     const expr::NodeId value = v.load(from, expr::Part::Whole);
     if (!is_complex(to)) {
-      v.store(value, expr::Part::Whole);
+      v.store(value, expr::Part::Whole, expr::number_type(from));
     } else {
-      v.store(value, expr::Part::Re);
-      v.store(v.literal_zero(expr::carrier(to)), expr::Part::Im);
+      v.store(value, expr::Part::Re, expr::number_type(from));
+      v.store(v.literal_zero(expr::carrier(to)), expr::Part::Im, expr::carrier(to));
     }
     return v.take();
   }
   const expr::NodeId re = v.load(from, expr::Part::Re), im = v.load(from, expr::Part::Im);
   if (is_complex(to)) {
-    v.store(re, expr::Part::Re);
-    v.store(im, expr::Part::Im);
+    v.store(re, expr::Part::Re, expr::carrier(from));
+    v.store(im, expr::Part::Im, expr::carrier(from));
   } else if (to == DType::Bool) {
     v.store(v.g.add({.op = Op::Or,
                      .type = Type::Mask,
                      .arity = 2,
                      .args = {v.cast(re, Type::Mask), v.cast(im, Type::Mask), expr::kNoNode}}),
-            expr::Part::Whole);
+            expr::Part::Whole, Type::Mask);
   } else {
-    v.store(re, expr::Part::Whole);
+    v.store(re, expr::Part::Whole, expr::carrier(from));
   }
   return v.take();
 }
@@ -246,7 +263,7 @@ std::optional<Lowered> lower_fill(DType to) {
   const Type carrier = expr::carrier(to);
   const auto fill = [&](expr::Part part) {
     const Type type = carrier == Type::Mask ? Type::I64 : carrier;
-    v.store(v.number(type, part), part);
+    v.store(v.number(type, part), part, type);
     numbers.push_back({.type = type, .part = part, .fills = true, .wanted = to, .name = "value"});
   };
   if (is_complex(to))

@@ -45,7 +45,8 @@ inline bool put_real(uint64_t& slot, const Scalar& s, expr::Type type) noexcept 
   switch (type) {
     // Integers round once: to float, not to double and then to float.
     case expr::Type::F32:
-      return store(s.is_integral() ? static_cast<float>(s.to_int()) : static_cast<float>(s.to_double()));
+      return store(s.is_integral() && !s.is_beyond_int64() ? static_cast<float>(s.to_int())
+                                                           : static_cast<float>(s.to_double()));
     case expr::Type::F64:
       return store(s.to_double());
     case expr::Type::I32:

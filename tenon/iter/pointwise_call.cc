@@ -40,12 +40,13 @@ class OpName {
 /// A number that came as a tensor must fit what is computed with, as one that came as a number.
 void check_wrapped_numbers(const PointwiseInfo& info, const char* op, const Types& types,
                            std::span<const Tensor* const> tensors) {
-  if (types.type != expr::Type::I32) return;
+  const bool is_unsigned = types.computed == DType::UInt64;
+  if (types.type != expr::Type::I32 && !is_unsigned) return;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = *tensors[i];
     if (!t.impl()->is_wrapped_number() || t.dtype() != DType::Int64 || !t.device().is_cpu()) continue;
     const int64_t value = *t.data_ptr<int64_t>();
-    TENON_CHECK(value == static_cast<int32_t>(value), Value,
+    TENON_CHECK(is_unsigned ? value >= 0 : value == static_cast<int32_t>(value), Value,
                 fmt::format("{}: `{}` is {}, which does not fit {}", op, info.tensor_names[i], value,
                             name(types.computed)));
   }
@@ -144,7 +145,7 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
   }
   ScalarBlock block;
   const Instance* instance = nullptr;
-  if (types.complex() || !info.numbers_as_computed ||
+  if (types.complex() || types.computed == DType::UInt64 || !info.numbers_as_computed ||
       (info.asks_dtypes && !all_as_computed(types, tensors))) {
     check_in_place(info, op.c_str(), types, rules.in_place);
     instance = &instance_of(info, binding_of(types, headers, scalars));

@@ -141,6 +141,12 @@ bool launch_on_device(const PointwiseWork& work, const TensorIterator& iter) {
 bool give_launch(TenonLaunch& launch, Device device, DeviceSlots& slots) {
   const Entry* entry = g_entries[device.backend].load(std::memory_order_acquire);
   if (!entry || !entry->call) return false;
+  // Programs load and store the dtypes that the first devices had; the host serves the wider unsigned
+  // integers.
+  const uint32_t count = launch.program->num_outputs + launch.program->num_inputs;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (launch.operands[i].dtype >= TENON_DTYPE_UINT16) return false;
+  }
   const Stream stream = current_stream(device);
   launch.stream = {.id = stream.id, .device = {stream.device.backend, stream.device.index}, .reserved = {}};
   launch.slot = reinterpret_cast<void**>(&slots.of(entry));

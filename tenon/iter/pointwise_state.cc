@@ -207,7 +207,7 @@ std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding
 
 expr::CallTypes call_types_of(const PointwiseInfo& info, const Binding& binding, std::span<DType> results) {
   for (size_t i = 0; i < info.num_outputs(); ++i) results[i] = result_dtype(info, i, binding.computed);
-  return {.compute = binding.type,
+  return {.compute = binding.computed == DType::UInt64 ? expr::Type::U64 : binding.type,
           // Halves are widened to float32, wider floats to float64.
           .wide = is_half(binding.computed) ? expr::Type::F32 : expr::Type::Open,
           .inputs = {binding.inputs, info.tensor_names.size()},

@@ -34,14 +34,14 @@ std::pair<double, double> range_of(N& n, DType dtype) {
   TENON_NODE_CHECK(n, is_integral(dtype, false) && item_size(dtype) <= 4, NotImplemented,
                    fmt::format("quantized values of {}", name(dtype)));
   const double count = std::exp2(8.0 * static_cast<double>(item_size(dtype)));
-  return dtype == kUInt8 ? std::pair(0.0, count - 1) : std::pair(-count / 2, count / 2 - 1);
+  return is_signed(dtype) ? std::pair(-count / 2, count / 2 - 1) : std::pair(0.0, count - 1);
 }
 /// `real`, in units, as values of `dtype` around `zero` (undefined: 0).
 Tensor saturated(N& n, const Tensor& real, const Tensor& zero, DType dtype) {
   const auto [low, high] = range_of(n, dtype);
   Tensor out = round(real);
   if (zero.defined()) out = add(out, zero.to(out.dtype()));
-  // float32 has no 2^31 - 1.
+  // float32 has neither 2^31 - 1 nor 2^32 - 1.
   if (item_size(dtype) == 4) out = out.to(kFloat64);
   return clamp(out, Scalar(low), Scalar(high)).to(dtype);
 }
@@ -50,7 +50,7 @@ Tensor quantized(N& n, const Tensor& real, const Tensor& scale, const Tensor& ze
 }
 Tensor dequantized(const Tensor& x, const Tensor& scale, const Tensor& zero) {
   const bool is_wide = item_size(x.dtype()) >= 4;
-  Tensor out = is_wide ? x : x.to(kFloat32);
+  Tensor out = x.to(is_wide ? kInt64 : kFloat32);
   if (zero.defined()) out = sub(out, zero.to(out.dtype()));
   return mul(out.to(kFloat32), scale.to(kFloat32));
 }

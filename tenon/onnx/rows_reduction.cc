@@ -32,7 +32,7 @@ double of_nothing(std::string_view op, DType dtype) {
   if (is_integral(dtype, true)) {
     const double bits = 8.0 * static_cast<double>(item_size(dtype));
     if (dtype == kBool) return is_max ? 0 : 1;
-    if (dtype == kUInt8) return is_max ? 0 : 255;
+    if (!is_signed(dtype)) return is_max ? 0 : std::exp2(bits) - 1;
     return is_max ? -std::exp2(bits - 1) : std::exp2(bits - 1) - 1;
   }
   return is_max ? -kInfinity : kInfinity;

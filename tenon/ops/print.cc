@@ -27,7 +27,7 @@ struct NumberFormat {
       case Style::Bool:
         return v.to_bool() ? "True" : "False";
       case Style::Integer:
-        return fmt::format("{}", v.to_int());
+        return v.is_beyond_int64() ? fmt::format("{}", v.to_uint()) : fmt::format("{}", v.to_int());
       default:
         break;
     }

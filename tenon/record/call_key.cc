@@ -67,7 +67,7 @@ void CallKey::scalar(const Scalar& s, size_t argument) {
     word(~uint64_t{0});
   }
   word(std::bit_cast<uint64_t>(s.to_double()));
-  word(static_cast<uint64_t>(s.to_int()));
+  word(s.to_uint());
   word(std::bit_cast<uint64_t>(s.to_complex().imag()));
 }
 

@@ -98,7 +98,7 @@ TEST(Evaluator, CastsAndRoundsAllSpecialValuesAsExpressionsDo) {
     const auto t = static_cast<TenonDType>(d);
     EXPECT_EQ(abi::item_size(t), item_size(d));
     if (is_complex(d)) continue;
-    const bool computed = carrier(d) != Type::Open;
+    const bool computed = carrier(d) != Type::Open && d < DType::UInt16;
     EXPECT_EQ(abi::carrier(t), static_cast<TenonType>(computed ? carrier(d) : Type::U64));
   }
 }

@@ -43,6 +43,9 @@ constexpr Published kPublished[] = {
     {"quint8", 1, 'q', false, nullptr, 255, 13, nullptr},
     {"float8_e4m3fn", 1, 'f', true, nullptr, 10, 24, nullptr},
     {"float8_e5m2", 1, 'f', true, nullptr, 12, 23, nullptr},
+    {"uint16", 2, 'u', false, "<u2", 1, 27, "int64"},
+    {"uint32", 4, 'u', false, "<u4", 1, 28, "int64"},
+    {"uint64", 8, 'u', false, "<u8", 1, 29, "int64"},
 };
 
 TEST(DType, EveryRowIsAsPublished) {
@@ -96,6 +99,27 @@ TEST(DType, PromotesAsTheTableOfPyTorch) {
   }
 }
 
+// The table of the Python array API standard 2024.12, which leaves uint64 with signed integers open.
+TEST(DType, WiderUnsignedIntegersPromoteAsTheArrayApiSays) {
+  constexpr auto i8 = kInt8, i16 = kInt16, i32 = kInt32, i64 = kInt64;
+  constexpr auto u8 = kUInt8, u16 = kUInt16, u32 = kUInt32, u64 = kUInt64;
+  constexpr DType kRows[][3] = {
+      {u8, u16, u16},  {u8, u32, u32},  {u8, u64, u64},  {u16, u16, u16}, {u16, u32, u32}, {u16, u64, u64},
+      {u32, u32, u32}, {u32, u64, u64}, {u64, u64, u64}, {i8, u16, i32},  {i16, u16, i32}, {i32, u16, i32},
+      {i64, u16, i64}, {i8, u32, i64},  {i16, u32, i64}, {i32, u32, i64}, {i64, u32, i64},
+  };
+  for (const auto& [a, b, both] : kRows) {
+    EXPECT_EQ(promote_types(a, b), both) << name(a) << ' ' << name(b);
+    EXPECT_EQ(promote_types(b, a), both) << name(a) << ' ' << name(b);
+  }
+  for (const DType s : {i8, i16, i32, i64}) EXPECT_THROW(promote_types(s, u64), Error) << name(s);
+  for (const DType u : {u16, u32, u64}) {
+    EXPECT_EQ(promote_types(u, kBool), u);
+    for (const DType other : {kFloat16, kBFloat16, kFloat32, kFloat64, kComplex64, kComplex128})
+      EXPECT_EQ(promote_types(u, other), other);
+  }
+}
+
 TEST(DType, QuantizedAndEightBitFloatsDoNotPromote) {
   for (const DType alone : {DType::QInt8, DType::QUInt8, DType::Float8E4M3FN, DType::Float8E5M2}) {
     for (const DType other : kDTypes) {
@@ -112,23 +136,26 @@ TEST(DType, QuantizedAndEightBitFloatsDoNotPromote) {
 // torch.can_cast, from the three refusals that PyTorch publishes: complex to anything else, floats (8-bit
 // ones too) to integers, and anything to bool. Quantized dtypes are none of these. Rows are `from`.
 constexpr const char* kCanCast[] = {
-    //   b u c s i l h g f d F D q Q 8 8
-    "1111111111111111",  // bool
-    "0111111111111111",  // uint8
-    "0111111111111111",  // int8
-    "0111111111111111",  // int16
-    "0111111111111111",  // int32
-    "0111111111111111",  // int64
-    "0000001111111111",  // float16
-    "0000001111111111",  // bfloat16
-    "0000001111111111",  // float32
-    "0000001111111111",  // float64
-    "0000000000110000",  // complex64
-    "0000000000110000",  // complex128
-    "0111111111111111",  // qint8
-    "0111111111111111",  // quint8
-    "0000001111111111",  // float8_e4m3fn
-    "0000001111111111",  // float8_e5m2
+    //   b u c s i l h g f d F D q Q 8 8 s i l
+    "1111111111111111111",  // bool
+    "0111111111111111111",  // uint8
+    "0111111111111111111",  // int8
+    "0111111111111111111",  // int16
+    "0111111111111111111",  // int32
+    "0111111111111111111",  // int64
+    "0000001111111111000",  // float16
+    "0000001111111111000",  // bfloat16
+    "0000001111111111000",  // float32
+    "0000001111111111000",  // float64
+    "0000000000110000000",  // complex64
+    "0000000000110000000",  // complex128
+    "0111111111111111111",  // qint8
+    "0111111111111111111",  // quint8
+    "0000001111111111000",  // float8_e4m3fn
+    "0000001111111111000",  // float8_e5m2
+    "0111111111111111111",  // uint16
+    "0111111111111111111",  // uint32
+    "0111111111111111111",  // uint64
 };
 
 TEST(DType, CanCastIsThatOfPyTorch) {
@@ -152,9 +179,9 @@ std::string type_error_of(F&& f) {
 }
 
 TEST(DType, AnUnknownCodeIsAnErrorWhereATensorIsMade) {
-  for (const int code : {16, 31, 32, 63, 64, 65, 128, 200, 255}) {
+  for (const int code : {19, 31, 32, 63, 64, 65, 128, 200, 255}) {
     const auto t = static_cast<DType>(code);
-    const std::string want = std::to_string(code) + " is the code of no dtype; those of Tenon are 0 to 15";
+    const std::string want = std::to_string(code) + " is the code of no dtype; those of Tenon are 0 to 18";
     EXPECT_FALSE(is_known(t));
     EXPECT_EQ(name(t), "unknown dtype");
     EXPECT_EQ(item_size(t), 0u);
@@ -251,6 +278,22 @@ TEST(Scalar, RemembersItsCategory) {
   EXPECT_EQ(Scalar(-2.9).to_int(), -2);
   EXPECT_EQ(Scalar(1e300).to_int(), INT64_MIN);
   EXPECT_EQ(Scalar(INT64_MAX).to_int(), INT64_MAX);
+}
+
+TEST(Scalar, HoldsIntegersOfUint64) {
+  const uint64_t all = ~uint64_t{0}, half = uint64_t{1} << 63;
+  EXPECT_EQ(Scalar(all).to_uint(), all);
+  EXPECT_EQ(Scalar(all).to_int(), INT64_MAX);
+  EXPECT_EQ(Scalar(half).to_double(), 0x1p63);
+  EXPECT_TRUE(Scalar(half).is_beyond_int64() && Scalar(half).to_bool() && Scalar(half).is_integral());
+  EXPECT_FALSE(Scalar(half - 1).is_beyond_int64() || Scalar(0x1p63).is_beyond_int64());
+  EXPECT_EQ(Scalar(half - 1).to_int(), INT64_MAX);
+  EXPECT_EQ(Scalar(0x1.8p63).to_uint(), half + half / 2);
+  EXPECT_EQ(Scalar(-1).to_uint(), all);
+  check_fits(Scalar(all), kUInt64, "fill");
+  EXPECT_THROW(check_fits(Scalar(half), kInt64, "fill"), Error);
+  EXPECT_THROW(check_fits(Scalar(half), kUInt32, "fill"), Error);
+  EXPECT_THROW(check_fits(Scalar(0x1p64), kUInt64, "fill"), Error);
 }
 
 }  // namespace

@@ -148,11 +148,11 @@ def test_all_that_is_missing_is_listed_at_once(tmp_path):
         helper.make_node("Grind", ["a"], ["b"], domain="mill"),
         helper.make_node("Frobnicate", ["b"], ["y"]),
     ]
-    data = model_of(nodes, [port("x", [1]), port("u", [1], TensorProto.UINT32)], [port("y", [1])], domains=["mill"])
+    data = model_of(nodes, [port("x", [1]), port("u", [1], TensorProto.UINT4)], [port("y", [1])], domains=["mill"])
     with pytest.raises(NotImplementedError) as e:
         tenon.onnx.load(data)
     text = str(e.value)
-    assert "'u' is of uint32, which Tenon does not have" in text
+    assert "'u' is of uint4, which Tenon does not have" in text
     assert "Frobnicate (version 17, 2 nodes, the first is 'first')" in text and "mill:Grind (version 1, 1 node" in text
     found = tenon.onnx.contents(data)
     assert len(found.missing) == 3 and [op.name for op in found.operators] == ["Frobnicate", "Grind"]

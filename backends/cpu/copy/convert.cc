@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "backends/cpu/copy/row_kernels.h"
+#include "tenon/expr/scalar.h"
 
 namespace tenon::cpu {
 namespace {
@@ -193,6 +196,102 @@ constexpr auto kPosition = [] {
 }();
 size_t position(DType t) noexcept { return kPosition[static_cast<uint8_t>(t)]; }
 
+// The wider unsigned integers have no kernels of their own: elements go by way of int64, of uint64 to and
+// from floats by way of a float.
+
+constexpr bool is_wide_unsigned(DType t) {
+  return t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64;
+}
+
+// n elements, `step` bytes apart on either side.
+template <class To, class From>
+void convert_each(char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i, dst += dst_step, src += src_step) {
+    From from;
+    std::memcpy(&from, src, sizeof from);
+    To to;
+    if constexpr (std::is_same_v<From, double>)
+      to = expr::convert_scalar(std::bit_cast<uint64_t>(from), expr::Type::F64, expr::Type::U64);
+    else
+      to = static_cast<To>(from);
+    std::memcpy(dst, &to, sizeof to);
+  }
+}
+
+constexpr DType between(DType unsigned_one, DType other) {
+  const DType part = real_dtype(other);
+  if (unsigned_one != DType::UInt64 || !is_floating_point(part)) return DType::Int64;
+  return part == DType::Float64 ? DType::Float64 : DType::Float32;
+}
+
+void from_unsigned(DType from, DType mid, char* dst, const char* src, int64_t step, int64_t n) {
+  if (mid == DType::Float32) return convert_each<float, uint64_t>(dst, 4, src, step, n);
+  if (mid == DType::Float64) return convert_each<double, uint64_t>(dst, 8, src, step, n);
+  if (from == DType::UInt16) return convert_each<int64_t, uint16_t>(dst, 8, src, step, n);
+  if (from == DType::UInt32) return convert_each<int64_t, uint32_t>(dst, 8, src, step, n);
+  convert_each<int64_t, uint64_t>(dst, 8, src, step, n);
+}
+
+void to_unsigned(DType mid, DType to, char* dst, int64_t step, const char* src, int64_t n) {
+  if (mid == DType::Float64) return convert_each<uint64_t, double>(dst, step, src, 8, n);
+  if (to == DType::UInt16) return convert_each<uint16_t, int64_t>(dst, step, src, 8, n);
+  if (to == DType::UInt32) return convert_each<uint32_t, int64_t>(dst, step, src, 8, n);
+  convert_each<uint64_t, int64_t>(dst, step, src, 8, n);
+}
+
+void convert_unsigned(DType from, DType to, void* dst, BlockStrides ds, const void* src, BlockStrides ss,
+                      int64_t n0, int64_t n1) {
+  const bool loads = is_wide_unsigned(from), stores = is_wide_unsigned(to);
+  // What is loaded as, and what is stored from; a float32 goes to uint64 by way of float64.
+  const DType first = loads ? between(from, to) : from;
+  const DType last = !stores ? to : is_floating_point(between(to, from)) ? DType::Float64 : DType::Int64;
+  const auto first_size = static_cast<int64_t>(item_size(first));
+  const ConvertFn convert = convert_fn(first, last);
+  Piece loaded, converted;
+  for (int64_t j = 0; j < n1; ++j) {
+    const char* s = static_cast<const char*>(src) + j * ss.outer;
+    char* d = static_cast<char*>(dst) + j * ds.outer;
+    for (int64_t i = 0; i < n0; i += kPiece) {
+      const int64_t n = std::min(kPiece, n0 - i);
+      const char* at = s + i * ss.inner;
+      int64_t step = ss.inner;
+      if (loads) {
+        from_unsigned(from, first, loaded.bytes, at, step, n);
+        at = loaded.bytes, step = first_size;
+      }
+      char* const target = d + i * ds.inner;
+      if (!stores) {
+        convert(target, {ds.inner, 0}, at, {step, 0}, n, 1);
+        continue;
+      }
+      convert(converted.bytes, {8, 0}, at, {step, 0}, n, 1);
+      to_unsigned(last, to, target, ds.inner, converted.bytes, n);
+    }
+  }
+}
+
+template <DType kFrom, DType kTo>
+void convert_wide_unsigned(void* dst, BlockStrides ds, const void* src, BlockStrides ss, int64_t n0,
+                           int64_t n1) {
+  convert_unsigned(kFrom, kTo, dst, ds, src, ss, n0, n1);
+}
+
+// By code: quantized dtypes and 8-bit floats have none.
+template <size_t kPair>
+constexpr ConvertFn unsigned_entry() {
+  constexpr auto kFrom = static_cast<DType>(kPair / kNumDTypes), kTo = static_cast<DType>(kPair % kNumDTypes);
+  constexpr bool kOne = is_wide_unsigned(kFrom) || is_wide_unsigned(kTo);
+  if constexpr (!kOne || kFrom == kTo || !has_arithmetic(kFrom) || !has_arithmetic(kTo))
+    return nullptr;
+  else
+    return &convert_wide_unsigned<kFrom, kTo>;
+}
+template <size_t... kPairs>
+constexpr std::array<ConvertFn, sizeof...(kPairs)> unsigned_entries(std::index_sequence<kPairs...>) {
+  return {unsigned_entry<kPairs>()...};
+}
+constexpr auto kUnsigned = unsigned_entries(std::make_index_sequence<size_t{kNumDTypes} * kNumDTypes>());
+
 template <size_t From, size_t To>
 constexpr ConvertFn entry() {
   if constexpr (From == To && kRealDTypes[From] != DType::Bool)
@@ -238,6 +337,8 @@ ConvertFn complex_fn(DType from, DType to) {
 }  // namespace
 
 ConvertFn convert_fn(DType from, DType to) noexcept {
+  if (from != to && (is_wide_unsigned(from) || is_wide_unsigned(to)))
+    return kUnsigned[static_cast<size_t>(from) * kNumDTypes + static_cast<size_t>(to)];
   if (from != to && (is_complex(from) || is_complex(to))) return complex_fn(from, to);
   const size_t f = position(from), t = position(to);
   if (f < kNumRealDTypes && t < kNumRealDTypes && kTable[f][t]) return kTable[f][t];

@@ -11,8 +11,8 @@ namespace tenon::cpu {
 /// A complex element becomes a real one by its real part, and true where either part is not zero.
 ///
 /// Integers wrap. A float becomes an integer by truncation toward zero to int64, INT64_MIN when it is NaN or
-/// out of range, and wraps to narrower types from there; anything but zero is true, NaN included. Integers
-/// and float64 become half types by way of float32. Equal dtypes copy bits.
+/// out of range, and wraps to narrower types from there, uint64 too from 2^63 to 2^64; anything but zero is
+/// true, NaN included. Integers and float64 become half types by way of float32. Equal dtypes copy bits.
 ConvertFn convert_fn(DType from, DType to) noexcept;
 
 }  // namespace tenon::cpu

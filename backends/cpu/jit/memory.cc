@@ -53,6 +53,10 @@ void Emitter::load_elements(int reg, const RegExp& at, DType stored) {
       return vpmovzxbq(eight, ptr[at]);
     case DType::Int16:
       return vpmovsxwq(eight, ptr[at]);
+    case DType::UInt16:
+      return vpmovzxwq(eight, ptr[at]);
+    case DType::UInt32:
+      return vpmovzxdq(eight, ptr[at]);
     default:
       return item_size(stored) == 8 ? vmovupd(eight, ptr[at]) : vmovups(four, ptr[at]);
   }
@@ -76,7 +80,10 @@ void Emitter::store_elements(const RegExp& at, int reg, DType stored) {
     case DType::UInt8:
       return vpmovqb(to, wide(reg));
     case DType::Int16:
+    case DType::UInt16:
       return vpmovqw(to, wide(reg));
+    case DType::UInt32:
+      return vpmovqd(to, wide(reg));
     default:
       return item_size(stored) == 8 ? vmovupd(to, wide(reg)) : vmovups(to, narrow(reg));
   }
@@ -134,7 +141,11 @@ void Emitter::round_to(Id id, const Code& n) {
       to_bfloat16(x);
       return vpslld(narrow(to), narrow(scratch()), 16);
     case DType::UInt8:
-      return vpandq(wide(to), wide(x), at_constant(constant(0xff)));
+    case DType::UInt16:
+    case DType::UInt32: {
+      const int bits = dtype_info(static_cast<DType>(n.bits)).bits;
+      return vpandq(wide(to), wide(x), at_constant(constant((int64_t{1} << bits) - 1)));
+    }
     default: {
       const auto unused = static_cast<uint8_t>(64 - dtype_info(static_cast<DType>(n.bits)).bits);
       vpsllq(wide(to), wide(x), unused);

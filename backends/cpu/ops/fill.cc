@@ -21,6 +21,8 @@ void fill(const Tensor& dst, const Scalar& value) {
       v = T(value.to_complex());
     else if constexpr (std::is_same_v<T, bool>)
       v = value.to_bool();
+    else if constexpr (std::is_same_v<T, uint64_t>)
+      v = value.to_uint();
     else if constexpr (std::is_integral_v<T>)
       v = static_cast<T>(value.to_int());
     else if constexpr (std::is_same_v<T, double>)

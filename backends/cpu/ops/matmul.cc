@@ -55,7 +55,7 @@ void switch_gemm_dtype(DType dtype, const char* op, F&& f) {
                       TENON_DISPATCH_CASE(DType::BFloat16, [&] { f.template operator()<scalar_t>(); }));
 }
 
-bool is_narrow(DType t) { return t == DType::UInt8 || t == DType::Int8 || t == DType::Int16; }
+bool is_widened(DType t) { return is_integral(t, false) && t != DType::Int32 && t != DType::Int64; }
 
 const PointwiseInfo& pointwise_of(std::string_view text) {
   static constexpr std::string_view kTensors[] = {"sum", "out"}, kScalars[] = {"alpha", "beta"};
@@ -91,12 +91,12 @@ void multiply_complex(const char* op, const Tensor& a, const Tensor& b, Tensor& 
     pointwise_out(one, std::span(tensors).first(1), std::span(scalars).first(1), out, false);
 }
 
-/// [m, k] x [k, n] into out, or a batch of them; widths that gemm lacks go through int64, which wraps to the
-/// same values.
+/// [m, k] x [k, n] into out, or a batch of them; integers that gemm lacks go through int64, which wraps to
+/// the same values.
 void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
               const Scalar& beta) {
   if (a.is_complex()) return multiply_complex(op, a, b, out, alpha, beta);
-  if (is_narrow(a.dtype())) {
+  if (is_widened(a.dtype())) {
     Tensor wide = ops::as_dtype(out, DType::Int64);
     multiply(op, ops::as_dtype(a, DType::Int64), ops::as_dtype(b, DType::Int64), wide, alpha, beta);
     ops::copy_elements(out, wide, op);

@@ -57,6 +57,12 @@ auto with_order(DType dtype, F&& f) {
       return f(IntegerOrder<int32_t>());
     case DType::Int64:
       return f(IntegerOrder<int64_t>());
+    case DType::UInt16:
+      return f(IntegerOrder<int16_t, INT16_MIN>());
+    case DType::UInt32:
+      return f(IntegerOrder<int32_t, INT32_MIN>());
+    case DType::UInt64:
+      return f(IntegerOrder<int64_t, INT64_MIN>());
     case DType::Float16:
       return f(HalfOrder());
     case DType::BFloat16:

@@ -78,8 +78,9 @@ void ValueSorter::sort_as(const void* row, void* values) {
     }
     kernels.sort[0](keys, n);
     for (size_t i = 0; i < n; ++i)
-      to[i] = static_cast<Bits>(Order::kFloating && keys[i] < 0 ? -keys[i] | std::numeric_limits<Bits>::min()
-                                                                : keys[i]);
+      to[i] = Order::kFloating
+                  ? static_cast<Bits>(keys[i] < 0 ? -keys[i] | std::numeric_limits<Bits>::min() : keys[i])
+                  : Order::key(static_cast<Bits>(keys[i]));
   } else {
     constexpr size_t kSize = sizeof(Bits) == 8;
     if constexpr (Order::kFloating) {
@@ -87,8 +88,10 @@ void ValueSorter::sort_as(const void* row, void* values) {
       kernels.sort[kSize](to, n);
       kernels.elements[kSize](to, n);
     } else {
-      std::copy(from, from + n, to);
+      // A key of an integer's key is the integer.
+      std::transform(from, from + n, to, &Order::key);
       kernels.sort[kSize](to, n);
+      if constexpr (Order::kConstant != 0) std::transform(to, to + n, to, &Order::key);
     }
   }
   if (descending_) std::reverse(to, to + n);

@@ -36,6 +36,12 @@ const char* format_of(DType dtype) noexcept {
       return "b";
     case DType::Int16:
       return "h";
+    case DType::UInt16:
+      return "H";
+    case DType::UInt32:
+      return "I";
+    case DType::UInt64:
+      return "L";
     case DType::Int32:
       return "i";
     case DType::Int64:

@@ -21,7 +21,20 @@ namespace {
 template <class T>
 void store_int(void* element, const Scalar& value, DType dtype) {
   check_fits(value, dtype, "tensor");
-  *static_cast<T*>(element) = static_cast<T>(value.to_int());
+  *static_cast<T*>(element) = static_cast<T>(value.to_uint());
+}
+
+/// An integer above int64 that uint64 holds; false for other objects.
+bool parse_uint64(PyObject* o, Scalar& value) noexcept {
+  const Ref number(PyIndex_Check(o) ? PyNumber_Index(o) : nullptr);
+  int overflow = 0;
+  if (number) PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+  const uint64_t whole = overflow > 0 ? PyLong_AsUnsignedLongLong(number.get()) : 0;
+  const bool failed = PyErr_Occurred() != nullptr;
+  if (failed) PyErr_Clear();
+  if (overflow <= 0 || failed) return false;
+  value = Scalar(whole);
+  return true;
 }
 
 /// A tensor or array within a sequence, whose dimensions follow those of the sequence; undefined for others.
@@ -147,7 +160,8 @@ class Filler {
       next_ += values.nbytes();
     } else {
       Scalar value;
-      TENON_CHECK(parse_scalar(o, value) && next_ < end(), Value,
+      const bool whole = out_.dtype() == DType::UInt64 && parse_uint64(o, value);
+      TENON_CHECK((whole || parse_scalar(o, value)) && next_ < end(), Value,
                   "tensor: the data changed while they were read");
       store_element(out_.dtype(), next_, value);
       next_ += out_.itemsize();
@@ -187,6 +201,12 @@ std::optional<DType> dtype_of_format(const Py_buffer& buffer) noexcept {
     case 'q':
     case 'n':
       return n == 2 ? DType::Int16 : n == 4 ? DType::Int32 : DType::Int64;
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
+      return n == 2 ? DType::UInt16 : n == 4 ? DType::UInt32 : DType::UInt64;
     case 'e':
       return DType::Float16;
     case 'f':
@@ -258,6 +278,12 @@ void store_element(DType dtype, void* element, const Scalar& value) {
       return store_int<int8_t>(element, value, dtype);
     case DType::Int16:
       return store_int<int16_t>(element, value, dtype);
+    case DType::UInt16:
+      return store_int<uint16_t>(element, value, dtype);
+    case DType::UInt32:
+      return store_int<uint32_t>(element, value, dtype);
+    case DType::UInt64:
+      return store_int<uint64_t>(element, value, dtype);
     case DType::Int32:
       return store_int<int32_t>(element, value, dtype);
     case DType::Int64:
@@ -295,6 +321,12 @@ PyObject* load_element(DType dtype, const void* element) {
       return PyLong_FromLong(*static_cast<const int8_t*>(element));
     case DType::Int16:
       return PyLong_FromLong(*static_cast<const int16_t*>(element));
+    case DType::UInt16:
+      return PyLong_FromLong(*static_cast<const uint16_t*>(element));
+    case DType::UInt32:
+      return PyLong_FromLong(*static_cast<const uint32_t*>(element));
+    case DType::UInt64:
+      return PyLong_FromUnsignedLongLong(*static_cast<const uint64_t*>(element));
     case DType::Int32:
       return PyLong_FromLong(*static_cast<const int32_t*>(element));
     case DType::Int64:

@@ -150,7 +150,7 @@ int to_bool(PyObject* o) {
 PyObject* to_int(PyObject* o) {
   return guarded([&]() -> PyObject* {
     const Scalar value = only_element(o, "int");
-    if (value.is_integral()) return PyLong_FromLongLong(value.to_int());
+    if (value.is_integral()) return wrap(value.is_bool() ? Scalar(value.to_int()) : value);
     TENON_CHECK(value.to_complex().imag() == 0, Type, "int(): a complex tensor has no integer value");
     return PyLong_FromDouble(value.to_double());  // raises for NaN and infinity, exact beyond 64 bits
   });
@@ -169,7 +169,8 @@ PyObject* to_index(PyObject* o) {
     const Tensor& t = tensor_of(o);
     TENON_CHECK(is_integral(t.dtype(), true) && t.numel() == 1, Type,
                 "only an integer tensor of one element can be used as an index, got " + summary(t));
-    return PyLong_FromLongLong(t.item().to_int());
+    const Scalar value = t.item();
+    return wrap(value.is_bool() ? Scalar(value.to_int()) : value);
   });
 }
 

@@ -447,6 +447,7 @@ PyObject* wrap(const Scalar& scalar) noexcept {
     case Scalar::Kind::Bool:
       return PyBool_FromLong(scalar.to_bool());
     case Scalar::Kind::Int:
+      if (scalar.is_beyond_int64()) return PyLong_FromUnsignedLongLong(scalar.to_uint());
       return PyLong_FromLongLong(scalar.to_int());
     case Scalar::Kind::Float:
       return PyFloat_FromDouble(scalar.to_double());

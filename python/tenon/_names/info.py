@@ -46,16 +46,14 @@ class finfo:
 class iinfo:
     """The limits of an integer dtype: bits, max, min."""
 
-    _SIGNED = {_C.int8: 8, _C.int16: 16, _C.int32: 32, _C.int64: 64}
+    _INTEGERS = (_C.uint8, _C.uint16, _C.uint32, _C.uint64, _C.int8, _C.int16, _C.int32, _C.int64)
 
     def __init__(self, type: _C.dtype) -> None:
-        if type is _C.uint8:
-            self.bits, self.min, self.max = 8, 0, 255
-        elif type in self._SIGNED:
-            self.bits = self._SIGNED[type]
-            self.min, self.max = -(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1
-        else:
+        if type not in self._INTEGERS:
             raise TypeError(f"iinfo: expected an integer dtype, got {type}; use finfo for floats")
+        self.bits = 8 * type.itemsize
+        count = 2**self.bits
+        self.min, self.max = (-count // 2, count // 2 - 1) if type.is_signed else (0, count - 1)
         self.dtype = repr(type).removeprefix("tenon.")
 
     def __repr__(self) -> str:

@@ -1,17 +1,16 @@
 """The Python array API standard on Tenon's tensors: what Tensor.__array_namespace__ returns, with the extensions linalg and fft.
 
 Functions have the standard's arguments, promotion and special cases. Tensors' own operators (+, //, %) are PyTorch's: arrays without
-dimensions do not widen others, and -0.0 % 2 is -0.0 (docs/array-api.md). `absent()` lists the dtypes that Tenon lacks; asking for one raises
-AttributeError. https://data-apis.org/array-api/2024.12
+dimensions do not widen others, and -0.0 % 2 is -0.0 (docs/array-api.md). https://data-apis.org/array-api/2024.12
 """
 
 from __future__ import annotations
 
 from math import e, inf, nan, pi
-from typing import Any
-
 from .. import _C
-from .._C import Tensor, bool, complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
+from .._C import (
+    Tensor, bool, complex64, complex128, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+)  # fmt: skip
 from ..arguments import check_module as _check_module
 from . import fft, linalg
 from ._base import result_type
@@ -42,24 +41,11 @@ from .searching import (
 newaxis = None
 __array_api_version__ = "2024.12"
 
-_ABSENT = ("uint16", "uint32", "uint64")
-
-
-def absent() -> list[str]:
-    """The names of the standard that are not here."""
-    return sorted(_ABSENT)
-
 
 def check_version(version: str | None) -> None:
     """Raises ValueError for a version of the standard that Tenon does not follow."""
     if version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         raise ValueError(f"__array_namespace__: version {version!r} of the array API is unknown; there are 2021.12 to 2024.12")
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ABSENT:
-        raise AttributeError(f"{name} of the array API standard is not in Tenon yet; tenon.array_api.absent() lists such names")
-    raise AttributeError(f"module 'tenon.array_api' has no attribute {name!r}")
 
 
 _check_module(globals())

@@ -10,7 +10,9 @@ from .._names.info import finfo as _finfo, iinfo as _iinfo
 from ..arguments import check_module as _check_module
 from ._base import Device, dtype_of
 
-_NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128")
+_NAMES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
 
 
 class _Limits:

@@ -10,8 +10,14 @@ from ..arguments import check_module as _check_module
 from ._base import Axis, DType, reduced, result_type
 
 
+def _accumulated(x: Tensor, dtype: DType) -> DType:
+    """The dtype of a sum or product: of unsigned integers it is unsigned."""
+    integral = not (x.is_floating_point() or x.is_complex() or x.dtype is _C.bool)
+    return _C.uint64 if dtype is None and integral and not x.dtype.is_signed else dtype
+
+
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: DType = None, keepdims: bool = False) -> Tensor:
-    return _C.sum(*reduced(x, axis, keepdims), dtype=dtype)
+    return _C.sum(*reduced(x, axis, keepdims), dtype=_accumulated(x, dtype))
 
 
 def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -19,6 +25,7 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: DType = None, keepdims: bool = False) -> Tensor:
+    dtype = _accumulated(x, dtype)
     x, dims, keepdims = reduced(x, axis, keepdims)
     n = x.dim()
     for dim in sorted((d % n if -n <= d < n else d for d in dims), reverse=True):
@@ -73,7 +80,7 @@ def _cumulative(name: str, scan: Any, initial: int, x: Tensor, axis: int | None,
     if axis is None and x.dim() != 1:
         raise ValueError(f"{name}: `axis` must be given for an array of {x.dim()} dimensions")
     dim = 0 if axis is None else axis
-    result: Tensor = scan(x, dim, dtype=dtype)
+    result: Tensor = scan(x, dim, dtype=_accumulated(x, dtype))
     if not include_initial:
         return result
     first = list(result.shape)

@@ -29,6 +29,10 @@ Scalar read_number(Address address, DType dtype) {
       return int64_t{as(int8_t{})};
     case DType::Int16:
       return int64_t{as(int16_t{})};
+    case DType::UInt16:
+      return int64_t{as(uint16_t{})};
+    case DType::UInt32:
+      return int64_t{as(uint32_t{})};
     case DType::Int32:
       return int64_t{as(int32_t{})};
     case DType::Int64:

@@ -237,7 +237,7 @@ expr::ExpressionPtr instantiate(const RowsInfo& info, const RowsArguments& a, co
   for (size_t i = 0; i < info.written->num_outputs; ++i) results[i] = result_dtype(info, a, made, i);
   const uint64_t absent = absent_bits(a);
   return expr::instantiate(*info.written,
-                           {.compute = type_of(info, made),
+                           {.compute = made.computed == DType::UInt64 ? expr::Type::U64 : type_of(info, made),
                             .wide = half ? expr::Type::F32 : expr::Type::Open,
                             .inputs = {inputs, a.tensors.size()},
                             .results = {results, info.written->num_outputs},

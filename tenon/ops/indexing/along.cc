@@ -70,7 +70,7 @@ Scalar neutral(Combine combine, DType dtype) {
     return max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   if (dtype == DType::Bool) return max ? 0 : 1;
   const int bits = static_cast<int>(8 * item_size(dtype));
-  if (dtype == DType::UInt8) return max ? 0 : 255;
+  if (!is_signed(dtype)) return max ? Scalar(0) : Scalar(~uint64_t{0} >> (64 - bits));
   const int64_t low = std::numeric_limits<int64_t>::min() >> (64 - bits);
   return max ? low : ~low;
 }

@@ -118,8 +118,12 @@ int64_t largest_integer(DType dtype) {
       return 127;
     case DType::Int16:
       return 32767;
+    case DType::UInt16:
+      return UINT16_MAX;
     case DType::Int32:
       return INT32_MAX;
+    case DType::UInt32:
+      return UINT32_MAX;
     case DType::Float16:
       return 1 << 11;
     case DType::BFloat16:

@@ -125,9 +125,9 @@ DATE = np.datetime64("2020-01-01")
         (np.array([DATE]), "datetime64"), ([DATE, DATE], "datetime64"), ([np.array([DATE])], "datetime64"),
         (np.zeros(2, "i4,f8"), "format"), (np.zeros(2, "i4,f8")[0], "f1"), (np.zeros(2, "V3"), "format"), (np.zeros(2, "V3")[0], "V3"),
         (np.zeros(2, "V0"), "format"), (np.array([object()]), "'O'"), (np.array(["a"]), "format"), (np.array([b"a"]), "format"),
-        (np.array(["a"])[0], "U1"), (np.zeros(2, np.uint16), "'H'"), (np.zeros(2, np.longdouble), "'g'"),
+        (np.array(["a"])[0], "U1"), (np.zeros(2, np.longdouble), "'g'"),
         ((Pair * 2)(), "format"), (Pair(), "format"), ((ctypes.c_void_p * 2)(), "format"),
-        (memoryview(b"ab").cast("c"), "'c'"), (array.array("Q", [1]), "'Q'"),
+        (memoryview(b"ab").cast("c"), "'c'"),
     ],
 )  # fmt: skip
 def test_elements_that_are_no_numbers_are_refused(make, data, said):

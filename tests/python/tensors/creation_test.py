@@ -331,7 +331,7 @@ def test_numpys_numbers_in_a_list_keep_their_dtypes():
         ([np.int32(1)], tenon.int32), ([np.int32(1), np.int16(2)], tenon.int32), ([np.float64(1)], tenon.float64), ([np.float64(1), 1.0], tenon.float64),
         ([np.float32(1), 2], tenon.float32), ([np.bool_(True)], tenon.bool), ([[np.int8(1)], [np.int8(2)]], tenon.int8), ([1, np.int8(2)], tenon.int64),
         ([np.int8(2), 1.5], tenon.float32), ([np.float16(1)], tenon.float16), ([np.complex128(1)], tenon.complex128), ((np.uint8(1), True), tenon.uint8),
-        ([np.uint16(1)], tenon.int64), ([np.longdouble(1)], tenon.float32),
+        ([np.uint16(1)], tenon.uint16), ([np.uint16(1), np.int8(2)], tenon.int32), ([np.uint64(2**64 - 1)], tenon.uint64), ([np.longdouble(1)], tenon.float32),
     ]:  # fmt: skip
         for make in (tenon.tensor, tenon.as_tensor, tenon.asarray):
             assert make(numbers).dtype is want, numbers

@@ -17,7 +17,7 @@ constexpr Type register_type(Type t) noexcept { return t == Type::U64 ? Type::I6
 NodeId add_unsigned(Builder& g, Node n);
 /// An unsigned number as another type. A float is the nearest one, with one rounding; narrower integers wrap.
 NodeId convert_from_unsigned(Builder& g, NodeId value, Type to);
-/// A value as an unsigned number. Integers wrap; a float is truncated, where it lies in (-2^63, 2^64).
+/// A value as an unsigned number. Integers wrap; a float between -2^63 and 2^64 is truncated.
 NodeId convert_to_unsigned(Builder& g, NodeId value);
 
 }  // namespace tenon::expr

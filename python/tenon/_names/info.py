@@ -53,7 +53,8 @@ class iinfo:
             raise TypeError(f"iinfo: expected an integer dtype, got {type}; use finfo for floats")
         self.bits = 8 * type.itemsize
         count = 2**self.bits
-        self.min, self.max = (-count // 2, count // 2 - 1) if type.is_signed else (0, count - 1)
+        self.min = -count // 2 if type.is_signed else 0
+        self.max = self.min + count - 1
         self.dtype = repr(type).removeprefix("tenon.")
 
     def __repr__(self) -> str:

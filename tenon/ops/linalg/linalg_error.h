@@ -6,8 +6,8 @@
 
 namespace tenon {
 
-/// A matrix is singular or not positive definite, or an iteration did not converge. In Python a RuntimeError. A
-/// text that begins with a colon gets the name of the called operator (Error::set_operator).
+/// A matrix is singular or not positive definite, or an iteration did not converge. In Python a RuntimeError.
+/// A text that begins with a colon gets the name of the called operator (Error::set_operator).
 class LinAlgError : public Error {
  public:
   explicit LinAlgError(const std::string& text) : Error(ErrorKind::Runtime, text) {}

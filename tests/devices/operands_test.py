@@ -126,4 +126,4 @@ def test_the_command_loads_a_device(operands, tmp_path):
         assert done.returncode == 0 and "operands.cc" in done.stdout, (done.stdout, done.stderr)
     (tmp_path / "broken.so").write_bytes(b"\0tenon_plugin_v1\0")
     done = subprocess.run([sys.executable, "-m", "tenon", "ops", "-l", tmp_path / "broken.so"], capture_output=True, text=True)
-    assert done.returncode == 1 and "load_device" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 1 and "load_file" in done.stderr and "Traceback" not in done.stderr

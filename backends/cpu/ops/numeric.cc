@@ -55,6 +55,13 @@ T next_after(T from, T to) {
   return std::bit_cast<T>(static_cast<Bits>(bits + ((a < b) == (a > 0) ? 1 : -1)));
 }
 
+template <class F>
+void switch_integers(DType dtype, const char* op, F&& f) {
+  TENON_DISPATCH_SWITCH(dtype, op, "the integers", TENON_CASES_INTEGRAL([&] {
+                          f.template operator()<scalar_t>();
+                        }) TENON_CASES_UNSIGNED([&] { f.template operator()<scalar_t>(); }));
+}
+
 }  // namespace
 
 void signbit(const Tensor& self, Tensor& out) {
@@ -70,7 +77,7 @@ void signbit(const Tensor& self, Tensor& out) {
 
 void gcd(const Tensor& self, const Tensor& other, Tensor& out) {
   const TensorIterator iter = of_two("gcd", out, self, other);
-  TENON_DISPATCH_INTEGRAL_TYPES(out.dtype(), "gcd", [&] {
+  switch_integers(out.dtype(), "gcd", [&]<class scalar_t>() {
     cpu_kernel(iter, [](scalar_t a, scalar_t b) -> scalar_t {
       return static_cast<scalar_t>(std::gcd(magnitude(a), magnitude(b)));
     });
@@ -79,7 +86,7 @@ void gcd(const Tensor& self, const Tensor& other, Tensor& out) {
 
 void lcm(const Tensor& self, const Tensor& other, Tensor& out) {
   const TensorIterator iter = of_two("lcm", out, self, other);
-  TENON_DISPATCH_INTEGRAL_TYPES(out.dtype(), "lcm", [&] {
+  switch_integers(out.dtype(), "lcm", [&]<class scalar_t>() {
     cpu_kernel(iter, [](scalar_t a, scalar_t b) -> scalar_t {
       const auto x = magnitude(a), y = magnitude(b);
       const auto common = std::gcd(x, y);

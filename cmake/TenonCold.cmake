@@ -2,8 +2,8 @@
 # compiled for size, which halves it; no call of an operator goes through it. Takes these files out of TENON_SOURCES and
 # TENON_CPU_SOURCES and gives TENON_COLD_OBJECTS, which libraries have in their place.
 # The loops of recurrent layers are here, too, and families that compose other operators: products, expressions and kernels, which
-# are elsewhere, take their time. So are the functions of these families, and the code of signatures: that of a call which goes
-# straight to its kernel is a few instructions, and all else of it is for those that do not (tools/opgen/typed_signatures.cc). Paths are those of the lists, which have no "..".
+# are elsewhere, take their time. So are the functions of these families, and the code of signatures that Python calls over cells,
+# because no step of training or inference needs them often (tools/opgen/typed_signatures.cc). Paths are those of the lists, which have no "..".
 file(GLOB cold CONFIGURE_DEPENDS
      autograd/anomaly.cc autograd/print_history.cc
      builder/*.cc
@@ -21,7 +21,6 @@ file(GLOB cold CONFIGURE_DEPENDS
      ops/linalg/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/linalg/eigen_solvers.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/linalg_ldl.cc
      ops/recurrent/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/recurrent*.cc
      ${PROJECT_SOURCE_DIR}/backends/cpu/lapack/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/linalg_spectral.cc
-     ${PROJECT_SOURCE_DIR}/backends/cpu/ops/grid_sampler.cc
      plugin/*load.cc plugin/library_file.cc plugin/optional_functions.cc plugin/registrar.cc plugin/search.cc
      record/report.cc
      ${PROJECT_SOURCE_DIR}/backends/cpu/jit/*.cc
@@ -30,7 +29,7 @@ file(GLOB cold CONFIGURE_DEPENDS
 list(FILTER cold EXCLUDE REGEX "/(builder/(cached_plan|plans)|cache/form|jit/compiled|io/(checkpoint|crc32|safetensors|zip))\\.cc$")
 
 set(cold_generated ${TENON_GENERATED_SOURCES})
-list(FILTER cold_generated INCLUDE REGEX "/((rare_)?signatures_[0-9]+|(arrange|distance|fft|linalg|numeric|statistics|recurrent|special)/operators)\\.cc$")
+list(FILTER cold_generated INCLUDE REGEX "/(rare_signatures_[0-9]+|(arrange|distance|fft|linalg|numeric|statistics|recurrent|special)/operators)\\.cc$")
 
 set(TENON_COLD_OBJECTS "")
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TENON_SANITIZE)

@@ -121,7 +121,7 @@ def _comparable(actual, expected):
     both = [t.detach().cpu() for t in (actual, expected)]
     if dtype.is_floating_point and dtype.itemsize == 1:
         both, dtype = [t.view(_C.uint8) for t in both], _C.int64
-    elif not dtype.is_floating_point and not dtype.is_complex:
+    elif not dtype.is_floating_point and not dtype.is_complex and dtype is not _C.uint64:
         dtype = _C.int64
     return [t.to(dtype) for t in both]
 
@@ -142,7 +142,7 @@ def _of_elements(actual, expected, near, rtol, atol):
         return _of_numbers(actual.item(), expected.item(), rtol, atol)
     count, wrong = near.numel(), near.logical_not().sum().item()
     exactly = rtol == 0 and atol == 0
-    difference = (actual - expected).abs()
+    difference = _C.where(actual > expected, actual - expected, expected - actual) if actual.dtype is _C.uint64 else (actual - expected).abs()
     lines = [f"Tensor-likes are not {'equal' if exactly else 'close'}!", ""]
     lines.append(f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})")
     for kind, values, limit in (("absolute", difference, atol), ("relative", difference / expected.abs(), rtol)):

@@ -31,6 +31,15 @@ namespace {
                   n.as_operands ? "the operands are" : "the expression takes it as", name(n.wanted)));
 }
 
+// A number of a call in uint64, or one that int64 does not hold.
+void put_unsigned(uint64_t& slot, const LoweredNumber& n, const Scalar& s, const char* op) {
+  const bool whole = s.is_integral() && s.to_int() >= 0;
+  if (n.wanted == DType::UInt64 && whole)
+    slot = s.to_uint();
+  else if (!expr::is_floating(n.type) || !whole || !detail::put_real(slot, Scalar(s.to_double()), n.type))
+    refuse_number(n, s, op);
+}
+
 // What fill_ stores, as the carrier of the dtype; truth as an integer.
 uint64_t filled(const LoweredNumber& n, const Scalar& s, const char* op) {
   check_fits(s, n.wanted, op);
@@ -66,13 +75,9 @@ void put_number(uint64_t& slot, const LoweredNumber& n, const Scalar& given, con
                   n.name, s.to_int()));
   TENON_CHECK(!n.nonnegative_float || s.is_complex() || s.to_double() >= 0, Value,
               fmt::format("{}: `{}` must not be negative, got {}", op, n.name, s.to_double()));
-  if (n.wanted == DType::UInt64 && s.is_integral() && s.to_int() >= 0) {
-    slot = s.to_uint();
-    return;
-  }
-  const bool beyond = s.is_beyond_int64() && !expr::is_floating(n.type);
-  if (s.is_complex() || beyond || n.wanted == DType::UInt64 || !detail::put_real(slot, s, n.type))
-    refuse_number(n, s, op);
+  if (n.wanted == DType::UInt64 || s.is_beyond_int64()) [[unlikely]]
+    return put_unsigned(slot, n, s, op);
+  if (s.is_complex() || !detail::put_real(slot, s, n.type)) refuse_number(n, s, op);
 }
 
 namespace {

@@ -35,8 +35,9 @@ struct LoweredNumber {
 
 namespace detail {
 
-/// Stores a real number, or a complex one's real part. False if it does not fit `type` exactly.
-inline bool put_real(uint64_t& slot, const Scalar& s, expr::Type type) noexcept {
+/// Stores a real number that is not beyond int64, or a complex one's real part. False if it does not fit
+/// `type` exactly.
+[[gnu::always_inline]] inline bool put_real(uint64_t& slot, const Scalar& s, expr::Type type) noexcept {
   const auto store = [&slot](auto value) {
     slot = 0;
     std::memcpy(&slot, &value, sizeof value);
@@ -45,8 +46,7 @@ inline bool put_real(uint64_t& slot, const Scalar& s, expr::Type type) noexcept 
   switch (type) {
     // Integers round once: to float, not to double and then to float.
     case expr::Type::F32:
-      return store(s.is_integral() && !s.is_beyond_int64() ? static_cast<float>(s.to_int())
-                                                           : static_cast<float>(s.to_double()));
+      return store(s.is_integral() ? static_cast<float>(s.to_int()) : static_cast<float>(s.to_double()));
     case expr::Type::F64:
       return store(s.to_double());
     case expr::Type::I32:

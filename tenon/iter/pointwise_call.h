@@ -18,8 +18,8 @@ class ScalarBlock {
   uint64_t& operator[](size_t i) noexcept { return numbers_[i]; }
 
   /// Stores a number exactly. False if its category is higher than that of `type`, or if it does not fit.
-  bool put_exact(size_t i, const Scalar& s, expr::Type type) noexcept {
-    return !s.is_complex() && put_real(numbers_[i], s, type);
+  [[gnu::always_inline]] bool put_exact(size_t i, const Scalar& s, expr::Type type) noexcept {
+    return !s.is_complex() && !s.is_beyond_int64() && put_real(numbers_[i], s, type);
   }
 
  private:

@@ -67,8 +67,8 @@ void CallKey::scalar(const Scalar& s, size_t argument) {
     word(~uint64_t{0});
   }
   word(std::bit_cast<uint64_t>(s.to_double()));
-  word(s.to_uint());
-  word(std::bit_cast<uint64_t>(s.to_complex().imag()));
+  word(static_cast<uint64_t>(s.to_int()));
+  word(s.is_beyond_int64() ? s.to_uint() : std::bit_cast<uint64_t>(s.to_complex().imag()));
 }
 
 void CallKey::real(double value, size_t argument) {

@@ -65,7 +65,7 @@ void arange(const Tensor& dst, const Scalar& start, const Scalar& step) {
       if constexpr (std::is_same_v<T, double>)
         out[i] = v;
       else if constexpr (std::is_integral_v<T>)
-        out[i] = static_cast<T>(static_cast<int64_t>(v));
+        out[i] = static_cast<T>(Scalar(v).to_uint());
       else
         out[i] = T(static_cast<float>(v));
     }
@@ -84,7 +84,7 @@ void linspace(const Tensor& dst, double start, double end) {
       if constexpr (std::is_same_v<T, double>)
         out[i] = v;
       else if constexpr (std::is_integral_v<T>)
-        out[i] = static_cast<T>(static_cast<int64_t>(v));
+        out[i] = static_cast<T>(Scalar(v).to_uint());
       else
         out[i] = T(static_cast<float>(v));
     }

@@ -70,6 +70,9 @@ def promoted(name: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
         if not isinstance(x, Tensor | complex | float | int):
             raise TypeError(f"{name}: x{place} must be an array or a number, got {describe(x)}")
     dtype = result_type(x1, x2)
+    for place, x in enumerate((x1, x2), 1):
+        if isinstance(x, int) and x < 0 and dtype in (_C.uint8, _C.uint16, _C.uint32, _C.uint64):
+            raise ValueError(f"{name}: x{place} is {x}, which does not fit {dtype}")
     device = x1.device if isinstance(x1, Tensor) else x2.device  # type: ignore[union-attr]
     a, b = (x.to(dtype) if isinstance(x, Tensor) else _C.full((), x, dtype=dtype, device=device) for x in (x1, x2))
     return a, b

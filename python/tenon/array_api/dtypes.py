@@ -42,7 +42,10 @@ def iinfo(type: Tensor | _C.dtype, /) -> _iinfo:
 
 
 def can_cast(from_: Tensor | _C.dtype, to: _C.dtype, /) -> bool:
-    return _C.promote_types(dtype_of(from_), to) is to
+    try:
+        return _C.promote_types(dtype_of(from_), to) is to
+    except TypeError:  # uint64 and signed integers
+        return False
 
 
 def astype(x: Tensor, dtype: _C.dtype, /, *, copy: bool = True, device: Device = None) -> Tensor:

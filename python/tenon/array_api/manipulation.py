@@ -89,19 +89,27 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     return _C.tile(x, repetitions)
 
 
+def _positions(name: str, indices: Tensor) -> Tensor:
+    """As int64, which an index of uint64 may exceed."""
+    places = indices.to(_C.int64)
+    if indices.dtype is _C.uint64 and (places < 0).any():
+        raise IndexError(f"{name}: index {indices[places < 0][0].item()} is out of bounds")
+    return places
+
+
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     if axis is None and x.dim() != 1:
         raise ValueError(f"take: `axis` must be given for an array of {x.dim()} dimensions")
     dim = 0 if axis is None else axis
     if not -x.dim() <= dim < x.dim():
         raise IndexError(f"take: `axis` {dim} is out of range for an array of {x.dim()} dimensions")
-    return x[(slice(None),) * (dim % x.dim()) + (indices.to(_C.int64),)]
+    return x[(slice(None),) * (dim % x.dim()) + (_positions("take", indices),)]
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     if x.dim() != indices.dim():
         raise ValueError(f"take_along_axis: expected `indices` of as many dimensions as `x`, got {indices.dim()} and {x.dim()}")
-    return _C.take_along_dim(x, indices.to(_C.int64), axis)
+    return _C.take_along_dim(x, _positions("take_along_axis", indices), axis)
 
 
 _check_module(globals())

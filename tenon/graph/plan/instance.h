@@ -37,7 +37,8 @@ class RunMemory {
 /// Whether two numbers are of the same kind and have the same bits: zeros of both signs differ.
 inline bool same_bits(const Scalar& a, const Scalar& b) noexcept {
   if (a.kind() != b.kind()) return false;
-  if (a.is_integral()) return a.to_uint() == b.to_uint() && a.is_beyond_int64() == b.is_beyond_int64();
+  if (a.is_integral())
+    return a.to_int() == b.to_int() && (a.to_int() != INT64_MAX || a.to_uint() == b.to_uint());
   const auto bits = [](double v) { return std::bit_cast<uint64_t>(v); };
   const std::complex<double> x = a.to_complex(), y = b.to_complex();
   return bits(x.real()) == bits(y.real()) && bits(x.imag()) == bits(y.imag());

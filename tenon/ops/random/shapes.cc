@@ -43,7 +43,7 @@ IntegerRange integer_range(DType dtype) {
       return {-(int64_t{1} << 53), int64_t{1} << 53};
     default: {
       const int bits = static_cast<int>(8 * item_size(dtype));
-      if (!tenon::is_signed(dtype)) return {0, (int64_t{1} << bits) - 1};
+      if (!tenon::is_signed(dtype)) return {0, static_cast<int64_t>(~uint64_t{0} >> std::max(64 - bits, 1))};
       const auto high = static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1);
       return {-high - 1, high};
     }

@@ -158,7 +158,7 @@ void divide_by_counts(std::vector<Axis>& axes) {
 
 void check_ordered(HeaderRef self, const std::string& op) {
   const DType dtype = self.dtype();
-  TENON_CHECK(!is_complex(dtype) && dtype != DType::Bool, NotImplemented,
+  TENON_CHECK(!is_complex(dtype) && dtype != DType::Bool && dtype != DType::UInt64, NotImplemented,
               fmt::format("{}: not implemented for {}", op, name(dtype)));
   check_arithmetic(self, op.c_str());
 }

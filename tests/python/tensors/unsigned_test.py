@@ -266,6 +266,36 @@ def test_compiled_programs_have_the_bits_of_eager_ones():
                 assert got.dtype is eager.dtype and np.array_equal(got.numpy(), eager.numpy())
 
 
+def test_uint64_without_dimensions_meets_no_other_integer():
+    """No dtype holds the values of both; one that wrapped would be compared wrongly."""
+    top, minus = tenon.tensor(2**64 - 1, dtype=tenon.uint64), tenon.tensor(-1)
+    for call in (
+        lambda: tenon.tensor([5], dtype=tenon.uint32) < top, lambda: tenon.tensor([-1]) == top, lambda: tenon.tensor([5]).maximum(top),
+        lambda: top.reshape(1) == minus, lambda: tenon.maximum(top.reshape(1), minus), lambda: tenon.isin(top.reshape(1), minus.reshape(1)),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="uint64"):
+            call()
+    assert (top.reshape(1) > tenon.tensor(3, dtype=tenon.uint8)).tolist() == [True] and (tenon.ones(1) * top).tolist() == [2.0**64]
+
+
+def test_numbers_that_uint64_does_not_hold_are_no_operands_of_the_array_api():
+    x = xp.asarray([5], dtype=xp.uint16)
+    for name in ("less", "maximum", "floor_divide", "add", "equal"):
+        with pytest.raises(ValueError, match=f"^{name}: x2 is -1, which does not fit tenon.uint16"):
+            getattr(xp, name)(x, -1)
+    assert not xp.can_cast(xp.uint64, xp.int64) and xp.can_cast(xp.uint16, xp.int32)
+    with pytest.raises(IndexError, match="take: index 18446744073709551615 is out of bounds"):
+        xp.take(xp.asarray([7, 8]), xp.asarray([2**64 - 1], dtype=xp.uint64))
+
+
+def test_random_and_even_numbers():
+    assert 0 <= tenon.randint(0, 5, (100,), dtype=tenon.uint64).max().item() < 5
+    assert sorted(tenon.randperm(9, dtype=tenon.uint64).tolist()) == list(range(9))
+    same(tenon.linspace(0, 1e19, 3, dtype=tenon.uint64), np.linspace(0, 1e19, 3).astype(np.uint64))
+    with pytest.raises(AssertionError, match="Greatest absolute difference: 18446744073709551615"):
+        tenon.testing.assert_close(tenon.tensor([2**64 - 1], dtype=tenon.uint64), tenon.zeros(1, dtype=tenon.uint64), atol=2, rtol=0)
+
+
 def test_what_has_no_meaning_is_refused():
     x = tenon.ones(3, dtype=tenon.uint64)
     with pytest.raises((TypeError, RuntimeError), match="uint64|integ"):
@@ -274,3 +304,5 @@ def test_what_has_no_meaning_is_refused():
         tenon.arange(5)[tenon.ones(2, dtype=tenon.uint16)]
     with pytest.raises(TypeError, match="mean"):
         x.mean()
+    with pytest.raises(NotImplementedError, match="max_pool1d: not implemented for uint64"):
+        tenon.nn.functional.max_pool1d(tenon.ones(1, 1, 4, dtype=tenon.uint64), 2)

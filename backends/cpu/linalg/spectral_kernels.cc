@@ -161,7 +161,9 @@ HWY_INLINE typename N::Mask orthogonalize(const LaneMatrix<N>& a, const LaneMatr
     xy = xy + conj(x) * y;
   }
   const R size = size_of(xy);
-  const auto on = tolerance * (sqrt(xx) * sqrt(yy)) < size;
+  // Rows that have all but vanished have a product that nothing may be divided by.
+  const R least = R::of(4 * static_cast<double>(std::numeric_limits<typename N::T>::min()));
+  const auto on = largest(tolerance * (sqrt(xx) * sqrt(yy)), least) < size;
   if (hn::AllFalse(typename N::Tag(), on)) return on;
   const Rotation<N> turn(xy, size, yy - xx, on);
   turn_rows(a, m, p, q, turn);

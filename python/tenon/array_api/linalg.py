@@ -121,7 +121,7 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     a, b = promoted("solve", x1, x2)
     if b.dim() == 1:
-        return _C.linalg_solve(a, b.unsqueeze(-1)).squeeze(-1)
+        return _C.linalg_solve(a, b)
     # With as many dimensions as `a`, what would pass for a batch of vectors is a matrix.
     missing = a.dim() - b.dim()
     return _C.linalg_solve(a, b.reshape((1,) * missing + tuple(b.shape)) if missing > 0 else b)

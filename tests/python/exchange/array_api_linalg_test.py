@@ -75,6 +75,7 @@ def test_named_results():
 
 
 def test_solve_takes_a_vector_only_of_one_dimension():
+    assert tuple(xp.linalg.solve(tenon.ones(1, 1, 1), tenon.ones(1)).shape) == (1, 1)
     a = tenon.tensor(SQUARE)
     for shape in ((4,), (4, 2), (3, 4, 1), (1, 3, 4, 4), (7, 1, 1, 4, 2), (4, 4)):
         b = RANDOM.standard_normal(shape)

@@ -147,10 +147,13 @@ int to_bool(PyObject* o) {
   return guarded([&] { return static_cast<int>(only_element(o, "bool").to_bool()); });
 }
 
+/// An int, of truth 1 or 0.
+PyObject* whole_number(const Scalar& value) { return wrap(value.is_bool() ? Scalar(value.to_int()) : value); }
+
 PyObject* to_int(PyObject* o) {
   return guarded([&]() -> PyObject* {
     const Scalar value = only_element(o, "int");
-    if (value.is_integral()) return wrap(value.is_bool() ? Scalar(value.to_int()) : value);
+    if (value.is_integral()) return whole_number(value);
     TENON_CHECK(value.to_complex().imag() == 0, Type, "int(): a complex tensor has no integer value");
     return PyLong_FromDouble(value.to_double());  // raises for NaN and infinity, exact beyond 64 bits
   });
@@ -169,8 +172,7 @@ PyObject* to_index(PyObject* o) {
     const Tensor& t = tensor_of(o);
     TENON_CHECK(is_integral(t.dtype(), true) && t.numel() == 1, Type,
                 "only an integer tensor of one element can be used as an index, got " + summary(t));
-    const Scalar value = t.item();
-    return wrap(value.is_bool() ? Scalar(value.to_int()) : value);
+    return whole_number(t.item());
   });
 }
 

@@ -29,6 +29,10 @@ def dtype_of(x: Tensor | _C.dtype) -> _C.dtype:
     return x.dtype if isinstance(x, Tensor) else x
 
 
+def is_unsigned(dtype: _C.dtype) -> bool:
+    return not dtype.is_signed and dtype is not _C.bool
+
+
 def result_type(*arrays_and_dtypes: Tensor | _C.dtype | complex) -> _C.dtype:
     """The dtype that arrays, dtypes and Python numbers promote to. Numbers matter where their kind is above that of the rest."""
     dtypes: list[_C.dtype] = []
@@ -71,7 +75,7 @@ def promoted(name: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
             raise TypeError(f"{name}: x{place} must be an array or a number, got {describe(x)}")
     dtype = result_type(x1, x2)
     for place, x in enumerate((x1, x2), 1):
-        if isinstance(x, int) and x < 0 and dtype in (_C.uint8, _C.uint16, _C.uint32, _C.uint64):
+        if isinstance(x, int) and x < 0 and is_unsigned(dtype):
             raise ValueError(f"{name}: x{place} is {x}, which does not fit {dtype}")
     device = x1.device if isinstance(x1, Tensor) else x2.device  # type: ignore[union-attr]
     a, b = (x.to(dtype) if isinstance(x, Tensor) else _C.full((), x, dtype=dtype, device=device) for x in (x1, x2))

@@ -7,13 +7,12 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from ..arguments import check_module as _check_module
-from ._base import Axis, DType, reduced, result_type
+from ._base import Axis, DType, is_unsigned, reduced, result_type
 
 
 def _accumulated(x: Tensor, dtype: DType) -> DType:
     """The dtype of a sum or product: of unsigned integers it is unsigned."""
-    integral = not (x.is_floating_point() or x.is_complex() or x.dtype is _C.bool)
-    return _C.uint64 if dtype is None and integral and not x.dtype.is_signed else dtype
+    return _C.uint64 if dtype is None and is_unsigned(x.dtype) else dtype
 
 
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: DType = None, keepdims: bool = False) -> Tensor:

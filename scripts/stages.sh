@@ -23,17 +23,44 @@ seconds_of() {
   echo "$found"
 }
 
-# stage NAME: runs stage_NAME and notes how it ended and how long it took.
+# stage NAME [LIMIT]: runs stage_NAME and notes how it ended and how long it took. One that runs for more than LIMIT seconds
+# is stopped with all that it has started; that is no failure.
 stage() {
-  local name=$1 start=$SECONDS code allowed ending=passed
+  local name=$1 limit=${2:-} start=$SECONDS code allowed ending=passed
   allowed=$(seconds_of "$name")
   say "Stage $name, up to $allowed s"
   set +e
-  (set -e; "stage_$name")
-  code=$?
+  if [ -z "$limit" ]; then
+    (set -e; "stage_$name")
+    code=$?
+  else
+    run_limited "$limit" "stage_$name"
+    code=$?
+  fi
   set -e
-  [ "$code" = 0 ] || { ending="FAILED with exit status $code"; failed_stages+=("$name"); }
+  if [ -n "$limit" ] && [ "$code" = 124 ]; then
+    ending="stopped, not finished"
+  elif [ "$code" != 0 ]; then
+    ending="FAILED with exit status $code"
+    failed_stages+=("$name")
+  fi
   stage_lines+=("$(printf '%-20s %5d s of %5d  %s' "$name" $((SECONDS - start)) "$allowed" "$ending")")
+}
+
+# run_limited SECONDS COMMAND: runs it in a process group of its own; 124 where the group had to be stopped.
+run_limited() {
+  local group
+  set -m
+  (set -e; "$2") &
+  group=$!
+  set +m
+  if timeout "$1" tail --pid="$group" -f /dev/null; then
+    wait "$group"
+  else
+    kill -TERM -- "-$group"
+    timeout 10 tail --pid="$group" -f /dev/null || kill -KILL -- "-$group"
+    return 124
+  fi
 }
 
 # not_run NAME REASON: a line of the report for a stage that was left out.

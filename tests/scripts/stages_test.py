@@ -43,6 +43,21 @@ def test_a_stage_that_fails_does_not_hide_the_later_ones():
     ]  # fmt: skip
 
 
+def test_a_stage_that_takes_too_long_is_stopped_with_what_it_started(tmp_path):
+    code, output = bash(f"""
+        stage_cpp() {{ sleep 1000 & echo $! > {tmp_path}/pid; wait; }}
+        stage_python() {{ echo second; }}
+        stage_fuzz() {{ false; }}
+        stage cpp 2; stage python 100; stage fuzz 100; report_stages
+    """)
+    lines = output.splitlines()
+    assert code == 1 and "second" in output and lines[-1] == "FAILED: fuzz"
+    ends = [re.sub(r" +\S+ s of +\d+", "", line) for line in lines if re.match(r"(cpp|python|fuzz) ", line)]
+    assert ends == ["cpp  stopped, not finished", "python  passed", "fuzz  FAILED with exit status 1"]
+    sleeping = pathlib.Path("/proc") / (tmp_path / "pid").read_text().strip() / "cmdline"
+    assert not sleeping.exists() or b"sleep" not in sleeping.read_bytes()
+
+
 def test_stages_that_pass_make_a_run_that_passes():
     code, output = bash("stage_cpp() { true; }\nstage cpp\nreport_stages")
     assert code == 0 and "FAILED" not in output

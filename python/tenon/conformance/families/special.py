@@ -57,7 +57,8 @@ def _sinc(x):
 
 def _density(a, x):
     with np.errstate(all="ignore"):
-        return np.where(a > 0, np.exp((a - 1) * np.log(x) - x - ss.gammaln(a)), np.nan)
+        density = np.exp((a - 1) * np.log(x) - x - ss.gammaln(a))
+    return np.where(a > 0, density, np.where((a == 0) & (x > 0), 0, np.nan))
 
 
 def _xlog1py_backward(grad, a, b):

@@ -32,9 +32,16 @@ for program in build/release/tests/*_tests; do
   fi
 done
 
-pytest_of() {
-  PYTHONPATH=build/release/python .venv/bin/python -m pytest -q -p no:cacheprovider "$@" || passed=no
-}
-pytest_of tests --ignore tests/conformance
-pytest_of tests/conformance
+pytest_of() { PYTHONPATH=build/release/python .venv/bin/python -m pytest -q -p no:cacheprovider "$@"; }
+if [ "${1:-}" = --sample ]; then
+  pytest_of tests --ignore tests/conformance || passed=no
+  pytest_of tests/conformance || passed=no
+else
+  log=build/recorded.conformance.log
+  pytest_of tests/conformance >"$log" 2>&1 &
+  conformance=$!
+  pytest_of tests --ignore tests/conformance || passed=no
+  wait "$conformance" || passed=no
+  tail -n 40 "$log"
+fi
 [ "$passed" = yes ]

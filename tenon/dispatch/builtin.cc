@@ -19,7 +19,7 @@ OperatorRegistrations& declare(Dispatcher::State& state, const detail::BuiltinFa
   op.name = entry.name;
   op.overload = entry.overload;
   op.entries.push_back(&entry);
-  op.builtin_schema = row.schema;
+  op.builtin_schema = family.schemas + row.schema;
   op.definition = state.next_id++;
   op.defined_at = {family.file, row.line};
   state.owners[op.definition] = &op;
@@ -28,10 +28,11 @@ OperatorRegistrations& declare(Dispatcher::State& state, const detail::BuiltinFa
   // Newest first, as for everybody else's.
   for (size_t i = kernels.size(); i-- > 0;) {
     const detail::BuiltinKernel& k = kernels[i];
-    Kernel kernel = k.code->kernel;
+    const detail::BuiltinCode& code = *family.codes[k.code];
+    Kernel kernel = code.kernel;
     kernel.data = k.data;
     const uint64_t id = state.next_id++;
-    op.kernels.push_back({id, k.key, CppFunction::from_parts(kernel, k.code->types).serving(k.probe),
+    op.kernels.push_back({id, k.key, CppFunction::from_parts(kernel, code.types).serving(family.probe_of(k)),
                           op.defined_at, kernel, nullptr});
     state.owners[id] = &op;
   }

@@ -23,19 +23,19 @@ struct BuiltinCode {
 /// The Autograd kernel of an operator that has no derivative.
 inline constexpr BuiltinCode code_fallthrough{{nullptr, &fallthrough_entry, nullptr}, nullptr};
 
-/// One kernel.
+/// One kernel. There are thousands: what several have is counted by its place in the family's tables, since a
+/// pointer costs the library 32 bytes and the dynamic linker a step.
 struct BuiltinKernel {
   DispatchKey key;
-  const BuiltinCode* code;
+  uint8_t probe;  ///< Which of the family's.
+  uint16_t code;
   const void* data;
-  ServesProbe probe = {};
 };
 
 /// One operator of a YAML file, and which of the family's kernels are its own.
 struct BuiltinOperator {
-  const char* schema;
-  int line;
-  uint16_t first_kernel, num_kernels;
+  uint32_t schema;  ///< Where its schema begins in the family's.
+  uint16_t line, first_kernel, num_kernels;
 };
 
 /// The operators of one YAML file. `entries` and `operators` are equally long.
@@ -43,7 +43,17 @@ struct BuiltinFamily {
   const char* file;
   std::span<OperatorEntry> entries;
   std::span<const BuiltinKernel> kernels;
-  std::span<const BuiltinOperator> operators;
+  const BuiltinOperator* operators;
+  const char* schemas;  ///< Each ends with a 0.
+  const BuiltinCode* const* codes;
+  const ServesProbe* probes;
+
+  /// Where a kernel runs; a probe of several kernels, which has no data of its own, asks for theirs.
+  ServesProbe probe_of(const BuiltinKernel& kernel) const {
+    ServesProbe probe = probes[kernel.probe];
+    if (!probe.data) probe.data = kernel.data;
+    return probe;
+  }
 };
 
 /// Registers all families; called once in the process.

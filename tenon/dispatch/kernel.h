@@ -105,18 +105,50 @@ struct BoxedFromUnboxed<R(A...)> {
   }
 };
 
-/// Calls a boxed kernel with typed arguments. `frame` is the frame of the function that the user's code
-/// called.
-template <class R, class... A>
-R call_boxed(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, void* frame, A... args) {
-  Stack stack;
-  stack.set_caller(frame);
-  (ArgTraits<A>::push(stack, args), ...);
-  kernel.boxed(kernel, op, keys, stack);
-  if (stack.size() != ReturnTraits<R>::count) [[unlikely]] {
-    throw_error(ErrorKind::Type, "a boxed kernel left " + std::to_string(stack.size()) +
-                                     " results, expected " + std::to_string(ReturnTraits<R>::count));
+/// An argument for code that does not depend on the signature: where it is, and what is done with its type.
+struct Argument {
+  struct Type {
+    void (*push)(Stack& stack, const void* value);
+    DispatchKeySet (*keys)(const void* value) noexcept;
+    std::span<const Tensor> (*tensors)(const void* value) noexcept;
+  };
+  const Type* type;
+  const void* value;
+};
+
+template <class A>
+struct ArgumentType {
+  using T = std::remove_reference_t<A>;
+  static const T& of(const void* value) noexcept { return *static_cast<const T*>(value); }
+  static void push(Stack& stack, const void* value) { ArgTraits<A>::push(stack, of(value)); }
+  static DispatchKeySet keys(const void* value) noexcept { return ArgTraits<A>::keys(of(value)); }
+  static std::span<const Tensor> tensors([[maybe_unused]] const void* value) noexcept {
+    using V = std::remove_const_t<T>;
+    if constexpr (std::is_same_v<V, Tensor>) return {&of(value), 1};
+    if constexpr (std::is_same_v<V, TensorList>) return of(value);
+    if constexpr (std::is_same_v<V, std::optional<Tensor>>) {
+      if (of(value)) return {&*of(value), 1};
+    }
+    return {};
   }
+  static constexpr Argument::Type type{&push, &keys, &tensors};
+};
+
+template <class A>
+Argument argument(const std::remove_reference_t<A>& value) noexcept {
+  return {&ArgumentType<A>::type, &value};
+}
+
+/// Calls a boxed kernel, and leaves its results on the empty `stack`; throws Error{Type} unless there are
+/// `results` of them. `frame` is the frame of the function that the user's code called.
+void call_boxed(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, void* frame,
+                std::span<const Argument> arguments, size_t results, Stack& stack);
+
+template <class R, class... A>
+R call_boxed(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, void* frame,
+             std::span<const Argument> arguments, A... args) {
+  Stack stack;
+  call_boxed(kernel, op, keys, frame, arguments, ReturnTraits<R>::count, stack);
   if constexpr (std::is_void_v<R>)
     return;
   else if constexpr (ReturnsReference<R>::value)

@@ -111,6 +111,15 @@ void fallthrough_entry(const Kernel&, const OperatorHandle& op, DispatchKeySet, 
   throw_error(ErrorKind::Internal, fmt::format("{}: a fallthrough was called", op.full_name()));
 }
 
+void call_boxed(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, void* frame,
+                std::span<const Argument> arguments, size_t results, Stack& stack) {
+  stack.set_caller(frame);
+  for (const Argument& a : arguments) a.type->push(stack, a.value);
+  kernel.boxed(kernel, op, keys, stack);
+  TENON_CHECK(stack.size() == results, Type,
+              fmt::format("a boxed kernel left {} results, expected {}", stack.size(), results));
+}
+
 void not_implemented_entry(const Kernel&, const OperatorHandle& op, DispatchKeySet keys, Stack&) {
   missing_kernel(op.entry(), keys);
 }

@@ -97,18 +97,25 @@ struct TracedArgument {
   std::span<const Tensor> tensors = {};
 };
 
-/// A traced call, from its start to its end: a line, or an event of recordings; see trace.h.
+/// A call while the trace is on, from its start to its end: a line, or an event of recordings; see trace.h.
+/// While it is off, nothing.
 class TraceScope {
  public:
   TraceScope(const OperatorEntry& entry, DispatchKeySet keys, bool redispatch,
              std::span<const TracedArgument> arguments);
+  TraceScope(const OperatorEntry& entry, DispatchKeySet keys, bool redispatch,
+             std::span<const Argument> arguments);
   ~TraceScope();
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
 
  private:
+  void begin(const OperatorEntry& entry, DispatchKeySet keys, bool redispatch,
+             std::span<const TracedArgument> arguments);
+
   struct Open;
   std::unique_ptr<Open> open_;  ///< Null if the call's end is not asked for.
+  bool traced_ = false;
 };
 
 /// The column of the operator's table that serves `keys`.
@@ -123,18 +130,6 @@ inline const OperatorTable& column_of(const OperatorEntry& entry, DispatchKeySet
 template <class A>
 DispatchKeySet argument_keys(const std::remove_reference_t<A>& value) noexcept {
   return ArgTraits<A>::keys(value);
-}
-
-template <class A>
-TracedArgument traced_argument(const std::remove_reference_t<A>& value) noexcept {
-  TracedArgument traced{argument_keys<A>(value)};
-  using T = std::remove_cvref_t<A>;
-  if constexpr (std::is_same_v<T, Tensor>) traced.tensors = {&value, 1};
-  if constexpr (std::is_same_v<T, TensorList>) traced.tensors = value;
-  if constexpr (std::is_same_v<T, std::optional<Tensor>>) {
-    if (value) traced.tensors = {&*value, 1};
-  }
-  return traced;
 }
 
 inline DispatchKeySet with_thread_keys(DispatchKeySet keys) noexcept {
@@ -259,20 +254,13 @@ class TypedOperator<R(A...)> : public OperatorHandle {
   /// has one.
   [[gnu::noinline, gnu::cold]] R dispatch_slowly(const Kernel& kernel, DispatchKeySet keys, bool redispatched,
                                                  A... args) const {
-    void* const frame = __builtin_frame_address(0);
-    if (detail::dispatch_trace_enabled.load(std::memory_order_relaxed)) {
-      const detail::TracedArgument each[] = {{}, detail::traced_argument<A>(args)...};
-      const detail::TraceScope scope(*entry_, keys, redispatched, {each + 1, sizeof...(A)});
-      return enter(kernel, keys, frame, std::forward<A>(args)...);
-    }
-    return enter(kernel, keys, frame, std::forward<A>(args)...);
-  }
-
-  R enter(const Kernel& kernel, DispatchKeySet keys, void* frame, A... args) const {
-    if (kernel.unboxed) {
+    const detail::Argument each[] = {{}, detail::argument<A>(args)...};
+    const std::span<const detail::Argument> arguments(each + 1, sizeof...(A));
+    const detail::TraceScope scope(*entry_, keys, redispatched, arguments);
+    if (kernel.unboxed)
       return reinterpret_cast<Unboxed>(kernel.unboxed)(kernel, keys, std::forward<A>(args)...);
-    }
-    return detail::call_boxed<R, A...>(kernel, *this, keys, frame, std::forward<A>(args)...);
+    return detail::call_boxed<R, A...>(kernel, *this, keys, __builtin_frame_address(0), arguments,
+                                       std::forward<A>(args)...);
   }
 };
 

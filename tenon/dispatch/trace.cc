@@ -128,6 +128,19 @@ struct TraceScope::Open {
 
 TraceScope::TraceScope(const OperatorEntry& entry, DispatchKeySet keys, bool redispatch,
                        std::span<const TracedArgument> arguments) {
+  if (dispatch_trace_enabled.load(std::memory_order_relaxed)) begin(entry, keys, redispatch, arguments);
+}
+
+TraceScope::TraceScope(const OperatorEntry& entry, DispatchKeySet keys, bool redispatch,
+                       std::span<const Argument> arguments) {
+  if (!dispatch_trace_enabled.load(std::memory_order_relaxed)) return;
+  std::vector<TracedArgument> traced;
+  for (const Argument& a : arguments) traced.push_back({a.type->keys(a.value), a.type->tensors(a.value)});
+  begin(entry, keys, redispatch, traced);
+}
+
+void TraceScope::begin(const OperatorEntry& entry, DispatchKeySet keys, bool redispatch,
+                       std::span<const TracedArgument> arguments) {
   const uint32_t wants = wanted.load(std::memory_order_relaxed);
   const DispatchKey key = highest_key(DispatchKeySet(keys.bits() & compute_column(entry, keys).mask));
   const uint16_t depth = thread_state.trace_depth;
@@ -165,9 +178,11 @@ TraceScope::TraceScope(const OperatorEntry& entry, DispatchKeySet keys, bool red
     event.begin_ns = now_ns();
   }
   ++thread_state.trace_depth;
+  traced_ = true;
 }
 
 TraceScope::~TraceScope() {
+  if (!traced_) return;
   --thread_state.trace_depth;
   if (!open_) return;
   TraceEvent& event = open_->event;

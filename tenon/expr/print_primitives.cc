@@ -41,7 +41,9 @@ std::vector<GeneratedFile> print_interpreter_primitives(std::string_view prefix)
       }
       declarations += fmt::format("extern PointwiseTables {};\n", table);
       const std::string name = fmt::format("{}{}.cc", prefix, table);
-      files.push_back({table + ".cc", print_simd_file(kernels, table, name, narrow)});
+      files.push_back(
+          {table + ".cc",
+           print_simd_file(kernels, table, name, narrow ? "backends/cpu/pointwise/narrow_targets.h" : "")});
     }
   }
   files.push_back(

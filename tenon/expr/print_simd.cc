@@ -344,7 +344,7 @@ bool is_printable(const Expression& e) {
 }
 
 std::string print_simd_file(std::span<const PrintedKernel> kernels, std::string_view table,
-                            std::string_view file_name, bool narrow) {
+                            std::string_view file_name, std::string_view targets) {
   File file;
   std::string names;
   for (const PrintedKernel& k : kernels) {
@@ -356,7 +356,7 @@ std::string print_simd_file(std::span<const PrintedKernel> kernels, std::string_
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "{file}"
 #include "backends/cpu/targets.h"
-{narrow}#include "hwy/foreach_target.h"
+{targets}#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
 #include "backends/cpu/pointwise/simd_ops-inl.h"
@@ -383,7 +383,7 @@ PointwiseTables {table} = TENON_CPU_TARGET_TABLES({table}_kernels);
 )",
       fmt::arg("file", file_name), fmt::arg("body", file.text()), fmt::arg("table", table),
       fmt::arg("names", names),
-      fmt::arg("narrow", narrow ? "#include \"backends/cpu/pointwise/narrow_targets.h\"\n" : ""),
+      fmt::arg("targets", targets.empty() ? std::string() : fmt::format("#include \"{}\"\n", targets)),
       fmt::arg("sums", file.sums() ? "#include \"backends/cpu/reduce/lanes-inl.h\"\n" : ""));
 }
 

@@ -28,9 +28,9 @@ struct PrintedKernel {
 ///   extern "C++" const PointwiseFn* const tenon::cpu::<table>[kNumCpuTargets];
 /// `<table>[target][i]` is the i-th kernel for that target. `file_name` is its own path, as #include finds
 /// it. Throws Error{NotImplemented} for what only the interpreter runs yet: values of two widths, dtypes that
-/// convert. With `narrow`, AVX-512 runs the kernels of AVX2.
+/// convert. `targets` is a header after backends/cpu/targets.h that leaves a target out.
 std::string print_simd_file(std::span<const PrintedKernel> kernels, std::string_view table,
-                            std::string_view file_name, bool narrow = false);
+                            std::string_view file_name, std::string_view targets = {});
 
 /// Whether print_simd_file prints it.
 bool is_printable(const Expression& e);

@@ -194,8 +194,9 @@ struct RecordCall<R(A...)> {
           return tenon::detail::written_arguments<R>(std::forward<A>(args)...);
       }
     }
+    const tenon::detail::Argument each[] = {{}, tenon::detail::argument<A>(args)...};
     return tenon::detail::call_boxed<R, A...>(kRecordKernel, op, keys, __builtin_frame_address(0),
-                                              std::forward<A>(args)...);
+                                              {each + 1, sizeof...(A)}, std::forward<A>(args)...);
   }
 
  private:

@@ -158,7 +158,7 @@ std::set<const PointwiseInfo*> all_operators() {
   };
   for (const auto* family : families) {
     for (const tenon::detail::BuiltinKernel& k : family->kernels) {
-      if (k.probe.serves == &tenon::detail::pointwise_serves)
+      if (family->probe_of(k).serves == &tenon::detail::pointwise_serves)
         add(add, static_cast<const PointwiseInfo*>(k.data));
     }
   }

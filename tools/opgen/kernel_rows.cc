@@ -85,14 +85,12 @@ void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow
   switch (def.body) {
     case Body::Expr: {
       const std::string info = fmt::format("&pointwise_info::{}", def.operators.front().constant);
-      rows.push_back(
-          {&op, "kCompositeDense", "PointwiseCall", info, fmt::format("{{&pointwise_serves, {}}}", info)});
+      rows.push_back({&op, "kCompositeDense", "PointwiseCall", info, "{&pointwise_serves}"});
       break;
     }
     case Body::Structured: {
       const std::string info = fmt::format("&structured_info::{}", def.operators.front().constant);
-      rows.push_back({&op, "kCompositeDense", structured_entry(def, op), info,
-                      fmt::format("{{&structured_serves, {}}}", info)});
+      rows.push_back({&op, "kCompositeDense", structured_entry(def, op), info, "{&structured_serves}"});
       break;
     }
     case Body::View:

@@ -16,8 +16,9 @@ struct KernelRow {
   std::string entry;  ///< The template that computes, by its name: "PointwiseCall"; empty: a fallthrough;
                       ///< "cells": history over cells.
   std::string data;   ///< C++ of its data; empty where that is `body`.
-  std::string probe = "";  ///< C++ of its ServesProbe; empty: it serves every backend.
-  std::string body = "";   ///< C++ of the BuiltinFunction that is its data.
+  std::string probe = "";  ///< C++ of its ServesProbe, without data where that is the kernel's; empty: it
+                           ///< serves every backend.
+  std::string body = "";  ///< C++ of the BuiltinFunction that is its data.
 };
 
 /// The stubs that a body calls, as a list of addresses in C++.

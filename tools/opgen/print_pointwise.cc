@@ -97,7 +97,7 @@ class KernelPool {
       printed.push_back({fmt::format("k{}", printed.size()), kernel.expression.get(), kernel.sums});
       keys += fmt::format("    {{{:#x}u, {:#x}u}},\n", key.high, key.low);
     }
-    return expr::print_simd_file(printed, table, table + ".cc") +
+    return expr::print_simd_file(printed, table, table + ".cc", "backends/cpu/pointwise/wide_targets.h") +
            fmt::format(
                "\n#if HWY_ONCE\nnamespace tenon::cpu {{\n"
                "static constexpr expr::Key {0}_keys[] = {{\n{1}}};\n"

@@ -71,9 +71,12 @@ class FamilyPrinter {
       text += fmt::format("\nstatic const BuiltinFunction bodies[] = {{\n{}}};\n", bodies_);
     text += fmt::format("\nstatic const BuiltinKernel kernels[] = {{\n{}}};\n", kernels_);
     text += fmt::format("\nstatic const BuiltinOperator operators[] = {{\n{}}};\n", operators_);
+    text += fmt::format("\nstatic const char schemas[] =\n{};\n", schemas_);
+    text += fmt::format("\nstatic const BuiltinCode* const codes[] = {{\n{}}};\n", codes_.text);
+    text += fmt::format("\nstatic const ServesProbe probes[] = {{\n{}}};\n", probes_.text);
     text += fmt::format(
         "\nextern const BuiltinFamily {0}_family;\nconst BuiltinFamily {0}_family{{{1}, {0}_entries, "
-        "kernels, operators}};\n",
+        "kernels, operators, schemas, codes, probes}};\n",
         family_.name, quoted(fmt::format("tenon/ops/yaml/{}.yaml", family_.name)));
     text += "\n}  // namespace tenon::detail\n\nnamespace tenon {\n\n";
     text += function_definitions(family_);
@@ -133,13 +136,17 @@ class FamilyPrinter {
     for (size_t i = 0; i < op.schema.arguments.size(); ++i) {
       if (op.schema.arguments[i].is_write()) written |= uint64_t{1} << i;
     }
-    entries_ += fmt::format(
-        "    {{.name = \"aten::{}\", .overload = {}{}{}{}{}{}}},\n", op.schema.name,
-        quoted(op.schema.overload), written ? fmt::format(", .written{{{:#x}}}", written) : "",
-        def.mixed_devices ? ", .mixed_devices = true" : "",
-        def.crosses_devices ? ", .crosses_devices = true" : "", forms_fields(def, op), traits_field(def, op));
-    operators_ += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(schema::to_string(op.schema)), def.line,
-                              first, num_kernels_ - first);
+    entries_ += fmt::format("    {{.name = \"aten::{}\"{}{}{}{}{}{}}},\n", op.schema.name,
+                            op.schema.overload.empty() ? "" : ", .overload = " + quoted(op.schema.overload),
+                            written ? fmt::format(", .written{{{:#x}}}", written) : "",
+                            def.mixed_devices ? ", .mixed_devices = true" : "",
+                            def.crosses_devices ? ", .crosses_devices = true" : "", forms_fields(def, op),
+                            traits_field(def, op));
+    const std::string text = schema::to_string(op.schema);
+    operators_ +=
+        fmt::format("    {{{}, {}, {}, {}}},\n", schemas_size_, def.line, first, num_kernels_ - first);
+    schemas_ += fmt::format("    {} \"\\0\"\n", quoted(text));
+    schemas_size_ += text.size() + 1;
     if (def.body == Body::Expr && &op == &def.operators.front()) {
       pointwise_ += fmt::format("extern const PointwiseInfo {};\n", op.constant);
     }
@@ -188,17 +195,30 @@ class FamilyPrinter {
       data = fmt::format("&bodies[{}]", num_bodies_++);
       bodies_ += fmt::format("    {},\n", row.body);
     }
-    kernels_ += fmt::format("    {{{}, &{}, {}{}}},\n", row.key, code, data,
-                            row.probe.empty() ? "" : ", " + row.probe);
+    kernels_ +=
+        fmt::format("    {{{}, {}, {}, {}}},\n", row.key, probes_.place(row.probe.empty() ? "{}" : row.probe),
+                    codes_.place("&" + code), data.empty() ? "nullptr" : data);
   }
+
+  /// Lines of a table, each once, in the order in which they are first asked for.
+  struct Lines {
+    size_t place(const std::string& line) {
+      const auto [at, is_new] = places.try_emplace(line, places.size());
+      if (is_new) text += fmt::format("    {},\n", line);
+      return at->second;
+    }
+    std::string text;
+    std::map<std::string, size_t> places;
+  };
 
   const std::vector<OpDef>& defs_;
   const Family& family_;
   std::vector<std::string> stubs_;
   std::set<std::string> declarations_;
   std::map<std::string, size_t> traits_;
-  std::string traits_text_, structured_, rows_, pointwise_, entries_, operators_, kernels_, bodies_;
-  size_t num_operators_ = 0, num_kernels_ = 0, num_bodies_ = 0;
+  std::string traits_text_, structured_, rows_, pointwise_, entries_, operators_, kernels_, bodies_, schemas_;
+  Lines codes_, probes_;
+  size_t num_operators_ = 0, num_kernels_ = 0, num_bodies_ = 0, schemas_size_ = 0;
 };
 
 std::string families_file(const std::vector<Family>& families) {

@@ -6,11 +6,12 @@
 #include "backends/cpu/attention/attention_kernels.h"
 #include "backends/cpu/copy/convert.h"
 #include "backends/cpu/gemm/gemm.h"
-#include "backends/cpu/pointwise/printed_kernels.h"
+#include "backends/cpu/rows/row_plan.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/philox.h"
 #include "tenon/core/tensor.h"
 #include "tenon/expr/expr.h"
+#include "tenon/expr/instantiate.h"
 
 namespace tenon::cpu {
 namespace {
@@ -20,25 +21,29 @@ constexpr double kParallelWork = 1 << 19;
 
 int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
 
-/// A function of the expression language in place, by the kernel that the build has printed for its operator.
+/// A function of the expression language in place, by the kernel that was printed for its operator where
+/// there is one.
 template <class T>
 class ElementwiseFunction {
  public:
-  explicit ElementwiseFunction(const char* name) {
-    expr::Builder g;
-    const expr::Symbol self[] = {{"self", expr::SymbolKind::Tensor}};
-    const expr::NodeId root = expr::parse(g, std::string(name) + "(self)", self);
-    const expr::Type type = sizeof(T) == 4 ? expr::Type::F32 : expr::Type::F64;
-    kernel_ = find_printed_kernel(expr::in_type(g.finish({root})->key, expr::compute_index(type)));
-    TENON_CHECK(kernel_, Internal, std::string("attention: no kernel was printed for ") + name);
-  }
+  explicit ElementwiseFunction(const char* name) : kernel_(kernel(name)) {}
   void operator()(T* x, int64_t n) const {
     void* const ptrs[] = {x, x};
-    kernel_(ptrs, static_cast<size_t>(n), nullptr, 0);
+    kernel_(ptrs, static_cast<size_t>(n), nullptr);
   }
 
  private:
-  PointwiseFn kernel_;
+  static RowKernel kernel(const char* name) {
+    expr::Builder g;
+    const expr::Symbol self[] = {{"self", expr::SymbolKind::Tensor}};
+    const expr::NodeId root = expr::parse(g, std::string(name) + "(self)", self);
+    const expr::ExpressionPtr written = g.finish({root});
+    const expr::Type type = sizeof(T) == 4 ? expr::Type::F32 : expr::Type::F64;
+    const expr::ExpressionPtr typed = expr::instantiate(*written, {.compute = type, .dense = true});
+    return RowKernel(expr::in_type(written->key, expr::compute_index(type)), typed.get());
+  }
+
+  RowKernel kernel_;
 };
 
 template <class T>

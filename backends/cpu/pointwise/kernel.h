@@ -16,7 +16,8 @@ namespace tenon::cpu {
 /// that is exactly an input). Never throws, never allocates.
 using PointwiseFn = HostKernel::Function;
 
-/// The kernels of one printed file: `tables[static_cast<int>(cpu_target())][kernel]`.
+/// The kernels of one printed file: `tables[static_cast<int>(cpu_target())][kernel]`; null for a target that
+/// the file has none for.
 using PointwiseTables = const PointwiseFn* const[kNumCpuTargets];
 
 /// A printed file that kernels are found in by what they compute: kernel i has the key `keys[i]`, an

@@ -1,5 +1,6 @@
 // After backends/cpu/targets.h, before Highway's headers: no form for AVX-512, which runs that of AVX2.
-// Included by printed primitives of functions that are `narrow` (tenon/expr/function.h).
+// Included by printed primitives of functions that are `narrow` (tenon/expr/function.h), and by kernels that
+// are seldom run.
 #ifndef TENON_BACKENDS_CPU_POINTWISE_NARROW_TARGETS_H_
 #define TENON_BACKENDS_CPU_POINTWISE_NARROW_TARGETS_H_
 

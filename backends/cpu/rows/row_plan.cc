@@ -7,10 +7,10 @@
 
 namespace tenon::cpu {
 
-RowKernel::RowKernel(const expr::RowStep& step) {
-  if (!step.flat) return;
-  printed_ = find_printed_kernel(step.flat->key);
-  if (!printed_) program_ = std::make_unique<const Compiled>(*step.flat);
+RowKernel::RowKernel(const expr::Key& key, const expr::Expression* typed) {
+  if (!typed) return;
+  printed_ = find_printed_kernel(key);
+  if (!printed_) program_ = std::make_unique<const Compiled>(*typed);
 }
 
 namespace {

@@ -11,10 +11,13 @@
 
 namespace tenon::cpu {
 
-/// A step's expression as what runs it: a kernel that was printed at build time, or a program.
+/// An expression as what runs it: the kernel with that key that was printed at build time, or a program.
+/// Without an expression there is nothing to run.
 class RowKernel {
  public:
-  explicit RowKernel(const expr::RowStep& step);
+  RowKernel(const expr::Key& key, const expr::Expression* typed);
+  explicit RowKernel(const expr::RowStep& step)
+      : RowKernel(step.flat ? step.flat->key : expr::Key(), step.flat.get()) {}
   explicit operator bool() const noexcept { return printed_ || program_; }
   bool is_printed() const noexcept { return printed_ != nullptr; }
   /// `repeated`: as PointwiseFn takes it; 0 where the kernel is not printed.

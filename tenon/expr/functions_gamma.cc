@@ -111,9 +111,47 @@ constexpr std::string_view kSinc = R"(
        -0x1.e3074fdd8bd87p-8, 0x1.e8f43419874c7p-12, -0x1.6fad6c65af106p-16, 0x1.aac5c5a7945bcp-21,
        -0x1.7ff5f2829eb3p-26), 1);
   where(a < 0.5, near, where(a < inf, where(odd, -s, s), where(a == inf, 0, x))))";
+// By symmetry that of the part above 1/2, where it is log1p of a positive number, which is as exact as that
+// is. Below the smallest normal number the quotient may be infinite.
 constexpr std::string_view kLogit = R"(
   let d = 2 * x - 1;
-  where(abs(d) < 0.5, log1p(d / (1 - x)), log(x / (1 - x))))";
+  let y = copysign(log1p(abs(d) / min(x, 1 - x)), d);
+  where((x >= 0) & (x < smallest_normal), logit_tiny(x), y))";
+// The sum of (x + k)^-2, x > 0: eight terms and Euler and Maclaurin's of what follows, or those alone.
+constexpr std::string_view kTrigammaPositive = R"(
+  let near = x < 8;
+  let y = where(near, x + 8, x);
+  let r = 1 / y;
+  let u = r * r;
+  let rest = fma(u * r, poly(u, 0x1.5555555555555p-3, -0x1.1111111111111p-5, 0x1.8618618618618p-6, -0x1.1111111111111p-5,
+       0x1.364d9364d9365p-4, -0x1.0330330330330p-2, 0x1.2aaaaaaaaaaabp+0, -0x1.c5e5e5e5e5e5ep+2, 0x1.b7c4f8f13e3c5p+5,
+       -0x1.088fe72cfe72dp+9, 0x1.8301f89467e25p+12), 0.5 * u);
+  where(near, trigamma_terms(x) + (rest + r), rest + r))";
+constexpr std::string_view kTrigammaTerms = R"(
+  let a = x + 1;
+  let b = x + 2;
+  let c = x + 3;
+  let d = x + 4;
+  let e = x + 5;
+  let f = x + 6;
+  let g = x + 7;
+  let aa = a * a;
+  let bb = b * b;
+  let cc = c * c;
+  let dd = d * d;
+  let ee = e * e;
+  let ff = f * f;
+  let v = 1 / x;
+  fma(v, v, (aa + bb) / (aa * bb) + ((cc + dd) / (cc * dd) + ((ee + ff) / (ee * ff) + 1 / (g * g)))))";
+// Below 0 by reflection.
+constexpr std::string_view kTrigamma = R"(
+  let p = trigamma_positive(where(x > 0, x, 1 - x));
+  let y = where(x < 0, trigamma_reflected(x) - p, p);
+  where((x == 0) | (x == -inf), inf, y))";
+constexpr std::string_view kTrigammaReflected = R"(
+  let r = x - round(x);
+  let q = 0x1.921fb54442d18p+1 / sin_pi_hi(r);
+  where(r == 0, inf, q * q))";
 // digamma(1 + x) for x of [0, 1]: the distance from its zero times a smooth function.
 constexpr std::string_view kDigammaNear = R"(
   let s = x - 0.5;
@@ -396,18 +434,26 @@ constexpr Function kRows[] = {
      .derivative = {"where(x == 0, 0, (cos(pi * (x - 2 * round(0.5 * real(x)))) - result) / x)"},
      .body_f64 = kSinc,
      .doc = "sin(pi x) / (pi x)"},
+    {.name = "logit_tiny", .body_float = "log(x)", .internal = true, .costly = true},
     {.name = "logit",
      .derivative = {"where((x >= 0) & (x <= 1), 1 / (x * (1 - x)), nan)"},
-     .body_f64 = kLogit,
+     .body_float = kLogit,
      .doc = "log(x / (1 - x))"},
     {.name = "digamma_near", .body_f64 = kDigammaNear, .internal = true},
     {.name = "digamma_far", .body_f64 = kDigammaFar, .internal = true, .costly = true},
     {.name = "digamma_positive", .body_f64 = kDigammaPositive, .internal = true},
     {.name = "pi_cot", .body_f64 = kPiCot, .internal = true, .costly = true},
     {.name = "digamma",
-     .derivative = {"zeta(2, x)"},
+     .derivative = {"trigamma(x)"},
      .body_f64 = kDigamma,
      .doc = "the derivative of lgamma"},
+    {.name = "trigamma_terms", .body_f64 = kTrigammaTerms, .internal = true, .costly = true},
+    {.name = "trigamma_reflected", .body_f64 = kTrigammaReflected, .internal = true, .costly = true},
+    {.name = "trigamma_positive", .body_f64 = kTrigammaPositive, .internal = true},
+    {.name = "trigamma",
+     .derivative = {"-2 * zeta(3, x)"},
+     .body_f64 = kTrigamma,
+     .doc = "the derivative of digamma"},
     {.name = "zeta_power", .arity = 2, .body_f64 = "pow_general(x, y)", .internal = true, .apart = true},
     {.name = "zeta_positive",
      .arity = 2,

@@ -119,6 +119,7 @@ constexpr Row kFunctions[] = {
     {"ndtr", [](double a, double, double) { return reference::ndtr(a); }},
     {"ndtri", [](double a, double, double) { return reference::ndtri(a); }},
     {"zeta", [](double a, double b, double) { return reference::zeta(a, b); }},
+    {"trigamma", [](double a, double, double) { return reference::zeta(2, a); }},
     {"xlogy", [](double a, double b, double) { return a == 0 && !std::isnan(b) ? 0 : a * std::log(b); }},
 };
 

@@ -31,7 +31,9 @@ struct FloatOrder {
     constexpr T kLargest = std::numeric_limits<T>::max();
     const T magnitude = static_cast<T>(bits & kLargest);
     if (magnitude > kInfinity) return kLargest;
-    return static_cast<T>(bits < 0 ? -magnitude : magnitude);
+    // No branch: signs are often random.
+    const T sign = static_cast<T>(bits >> (8 * sizeof(T) - 1));
+    return static_cast<T>((magnitude ^ sign) - sign);
   }
 };
 

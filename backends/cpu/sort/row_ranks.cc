@@ -56,15 +56,28 @@ int64_t RowRanks::find_as(const void* row, int64_t k) {
   if (length_ < kShortRow) {
     for (; count < length_; ++count) candidates[count] = {key<Order>(row, count), count};
   } else {
-    std::array<int64_t, size_t{1} << kDigit> counts{};
-    for (int64_t i = 0; i < length_; ++i) ++counts[digit<Bits>(key<Order>(row, i))];
+    // Neighbours often have one digit, and a counter waits for its last sum: every other element has its own.
+    constexpr int64_t kBlock = 16;
+    const int64_t whole = length_ - length_ % kBlock;
+    std::array<std::array<int64_t, 4>, size_t{1} << kDigit> counts{};
+    for (int64_t i = 0; i < length_; ++i) ++counts[digit<Bits>(key<Order>(row, i))][i & 3];
+    const auto number = [&](size_t d) { return counts[d][0] + counts[d][1] + counts[d][2] + counts[d][3]; };
     size_t wanted = 0;
-    for (; k >= counts[wanted]; ++wanted) k -= counts[wanted];
-    for (int64_t i = 0; i < length_; ++i) {
-      const int64_t own = key<Order>(row, i);
-      candidates[count] = {own, i};
-      count += digit<Bits>(own) == wanted;
+    for (; k >= number(wanted); ++wanted) k -= number(wanted);
+    const auto take = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t own = key<Order>(row, i);
+        candidates[count] = {own, i};
+        count += digit<Bits>(own) == wanted;
+      }
+    };
+    // Most blocks have none.
+    for (int64_t i = 0; i < whole; i += kBlock) {
+      bool any = false;
+      for (int64_t j = i; j < i + kBlock; ++j) any |= digit<Bits>(key<Order>(row, j)) == wanted;
+      if (any) take(i, i + kBlock);
     }
+    take(whole, length_);
   }
   std::nth_element(candidates, candidates + k, candidates + count);
   return candidates[k].position;

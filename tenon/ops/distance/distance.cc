@@ -74,8 +74,7 @@ void distances(const Tensor& x1, const Tensor& x2, double p, Tensor& out) {
 
 void euclidean_distances(const Tensor& x1, const Tensor& x2, Tensor& out) {
   const Tensor a = tenon::sum(x1 * x1, IntArrayRef(-1), true), b = tenon::sum(x2 * x2, IntArrayRef(-1), true);
-  const Tensor squares = tenon::matmul(x1, x2.transpose(-1, -2)) * -2 + a + b.transpose(-1, -2);
-  copy_elements(out, tenon::sqrt(tenon::clamp_min(squares, 0)), "cdist");
+  tenon::_distance_of_products_out(out, tenon::matmul(x1, x2.transpose(-1, -2)), a, b.transpose(-1, -2));
 }
 
 Tensor euclidean_distances_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2,

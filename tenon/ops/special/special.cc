@@ -26,6 +26,7 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
 Tensor polygamma(int64_t n, const Tensor& self) {
   TENON_CHECK(n >= 0, Value, fmt::format("polygamma: n has to be 0 or more, got {}", n));
   if (n == 0) return tenon::digamma(self);
+  if (n == 1) return tenon::_trigamma(self);
   double factor = n % 2 == 0 ? -1 : 1;
   for (int64_t k = 2; k <= n && std::isfinite(factor); ++k) factor *= static_cast<double>(k);
   return tenon::_polygamma(self, static_cast<double>(n + 1), factor);

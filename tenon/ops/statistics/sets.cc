@@ -73,12 +73,13 @@ Tensor edges_of(double low, double high, int64_t bins, const Tensor& like) {
   return tenon::linspace(low, high, bins + 1, like.options());
 }
 
-/// How many elements that are inside have each place, or how much weight.
+/// How many elements have each place, or how much weight. One more bin is for what is outside: what is not
+/// `inside`, or where that is not given has the place `bins`.
 Tensor in_bins(const Tensor& place, const Tensor& inside, int64_t bins, const Tensor& weight) {
   const Tensor all = weight.defined() ? weight : tenon::ones({1}, place.options()).expand(place.sizes());
-  // One more bin for what is outside.
   const Tensor sums = tenon::zeros({bins + 1}, all.options());
-  return tenon::index_add(sums, 0, tenon::where(inside, place, Scalar(bins)), all).narrow(0, 0, bins).clone();
+  const Tensor where = inside.defined() ? tenon::where(inside, place, Scalar(bins)) : place;
+  return tenon::index_add(sums, 0, where, all).narrow(0, 0, bins).clone();
 }
 
 /// The range of a histogram, that of the data if `of_data`; wider by `margin` at both ends where it is empty.
@@ -95,6 +96,16 @@ std::pair<double, double> range_of(const Tensor& self, double low, double high, 
               fmt::format("{}: the range from {} to {} is not finite", op, low, high));
   TENON_CHECK(low <= high, Value, fmt::format("{}: max must not be below min, got {} and {}", op, high, low));
   return low == high ? std::pair(low - margin, high + margin) : std::pair(low, high);
+}
+
+/// Both in one dtype, which is that of the sequence where it has the number.
+std::pair<Tensor, Tensor> in_one_dtype(const Tensor& sequence, const Scalar& number) {
+  const DType own = sequence.dtype(), wide = number.is_integral() ? DType::Int64 : DType::Float64;
+  const bool has =
+      !is_integral(own, true) ||
+      tenon::full({}, number, TensorOptions().dtype(wide)).to(own).item().to_double() == number.to_double();
+  const DType dtype = has ? own : wide;
+  return {sequence.to(dtype), tenon::full({}, number, sequence.options().dtype(dtype))};
 }
 
 }  // namespace
@@ -170,8 +181,8 @@ Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bo
 }
 Tensor searchsorted_Scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor& sorter) {
-  return tenon::searchsorted(sorted_sequence, tenon::full({}, self, sorted_sequence.options()), out_int32,
-                             right, side, sorter);
+  const auto [rows, number] = in_one_dtype(sorted_sequence, self);
+  return tenon::searchsorted(rows, number, out_int32, right, side, sorter);
 }
 Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
   TENON_CHECK(
@@ -181,7 +192,8 @@ Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, b
   return tenon::searchsorted(boundaries.to(dtype), self.to(dtype), out_int32, right);
 }
 Tensor bucketize_Scalar(const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) {
-  return ops::bucketize(tenon::full({}, self, boundaries.options()), boundaries, out_int32, right);
+  const auto [edges, number] = in_one_dtype(boundaries, self);
+  return ops::bucketize(number, edges, out_int32, right);
 }
 
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
@@ -190,11 +202,11 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   TENON_CHECK(bins > 0, Value, fmt::format("histc: bins must be positive, got {}", bins));
   const auto [low, high] =
       range_of(self, min.to_double(), max.to_double(), min.to_double() == max.to_double(), 1, "histc");
-  const DType dtype = is_integral(self.dtype(), true) ? DType::Float64 : self.dtype();
-  const Tensor x = self.detach().reshape({-1}).to(dtype);
-  const Tensor inside = tenon::logical_and(x >= low, x <= high);
-  const Tensor place = tenon::clamp_max(((x - low) * bins / (high - low)).to(DType::Int64), bins - 1);
-  return in_bins(place, inside, bins, {}).to(self.dtype());
+  // Places are numbers of that dtype, which must have each of them.
+  const bool wide = is_integral(self.dtype(), true) || self.dtype() == DType::Float64 || bins > 1 << 24;
+  const Tensor x = self.detach().reshape({-1}).to(wide ? DType::Float64 : DType::Float32);
+  const Tensor place = tenon::_histogram_place(x, low, high, static_cast<double>(bins)).to(DType::Int64);
+  return in_bins(place, {}, bins, {}).to(self.dtype());
 }
 
 std::tuple<Tensor, Tensor> histogram_edges(const Tensor& self, const Tensor& bins, const Tensor& weight,

@@ -63,6 +63,26 @@ def test_places_in_long_sorted_rows(right):
     assert tenon.searchsorted(tenon.tensor(rows[0]), 0.25, sorter=tenon.tensor(order.copy())) == np.searchsorted(rows[0], 0.25, sorter=order)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
+@pytest.mark.parametrize("number", [-1, 7, 7.5, 127.5, 300, -300.5, 2**40])
+def test_a_number_is_searched_for_as_it_is(dtype, number):
+    edges = np.array([0, 7, 8, 100], dtype)
+    place = int(np.searchsorted(edges.astype(np.float64), number, "right"))
+    assert tenon.searchsorted(tenon.tensor(edges), number, right=True) == place
+    assert tenon.bucketize(number, tenon.tensor(edges), right=True) == place
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 511, 512, 1000, 100_003])
+def test_medians_of_mixed_signs(dtype, n):
+    """Most neighbours differ by sign, and some are equal, zero or infinite."""
+    x = np.random.default_rng(n).standard_normal(n).astype(dtype)
+    x[::7], x[::11] = 0, np.inf
+    values, places = tenon.tensor(x).median(0)
+    assert values.item() == np.sort(x)[(n - 1) // 2] == x[places.item()]
+    assert tenon.kthvalue(tenon.tensor(x), n).values.item() == x.max()
+
+
 @pytest.mark.parametrize("density", [False, True])
 def test_histograms(density):
     x, weight = drawn(1000), np.abs(drawn(1000, seed=2))

@@ -100,6 +100,11 @@ def _renorm_samples(m):
             yield sample(m.tensor(shape), 1, -1, 2.0)
 
 
+def _squares(m):
+    for a, b in m.pairs():
+        yield sample(m.tensor(a, domain=(-4, -1)), m.tensor(b, domain=(1, 3)), m.tensor(a, domain=(1, 3)))
+
+
 _DIRECT = dict(direct=True, inner="cdist", no_peer="not in PyTorch", one_dtype=True, refuse=_FLOATS, extremes=False, infinite="class")
 _ALIKE = {"zero_dim": "rows are asked for", "promotion": "operands have one dtype", "empty": "cdist covers it"}
 _ORDERS = (2.0, 1.0, 3.0, 0.5, float("inf"), 0.0)
@@ -127,6 +132,8 @@ ROWS = [
         magnitude=lambda a, b: np.full((*a.shape[:-1], b.shape[-2]), 30.0), **_PRODUCT,
         absent={**_COMMON, "promotion": "operands have one dtype", "special": "cdist covers it",
                 "float16": "squares cancel", "bfloat16": "squares cancel"}),
+    Row("_distance_of_products", _squares, lambda p, a, b: np.sqrt(np.maximum(-2 * p + a + b, 0)), operands=(0, 1, 2), result="float", ulps=8,
+        refuse=("complex",), extremes=False, infinite="class", direct=True, no_peer="not in PyTorch", absent={"special": "squares cancel"}),
     Row("_euclidean_distances_backward", _backward_samples, _products_backward, direct=True, no_peer="not in PyTorch",
         result="self", magnitude=True, absent={**_COMMON, "promotion": "operands have one dtype", "special": "cdist covers it", "empty": "cdist covers it",
                                 "bool": "no gradients", "integral": "no gradients", "complex": "no gradients"}, ulps=32),

@@ -85,6 +85,8 @@ ROWS = [
         reference_ulps=64, absent=_NO_SPECIAL, inner="", **_REAL, **_SHAPES),
     Row("_polygamma", lambda m: (sample(m.tensor(s), 3.0, -2.0) for s in m.shapes()), lambda x, s, f: f * ss.zeta(s, x), operands=(0,), ulps=8,
         reference_ulps=32, absent=_NO_SPECIAL, direct=True, no_peer="not in PyTorch", **_REAL, **_SHAPES),
+    unary("_trigamma", lambda x: ss.polygamma(1, x), ulps=16, reference_ulps=64, domain=(0.1, 8.0), grad_domain=(0.3, 5.0), absent=_NO_SPECIAL,
+        direct=True, no_peer="not in PyTorch", **_REAL),
     unary("sinc", _sinc, ulps=4, reference_ulps=64, complex_ulps=16, domain=(-0.9, 0.9), absent=_NO_SPECIAL, result="float"),
     unary("special_airy_ai", lambda x: ss.airy(x)[0], ulps=4, reference_ulps=4096, domain=(-2.0, 6.0), grad_domain=(-2.0, 3.0), absent=_NO_SPECIAL, **_REAL),
     unary("special_bessel_j0", ss.j0, ulps=4, reference_ulps=1024, domain=(-2.2, 2.2), absent=_NO_SPECIAL, **_REAL),

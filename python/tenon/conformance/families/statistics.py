@@ -142,6 +142,11 @@ def _one_number(m):
             yield sample(s.args[0], 1)
 
 
+def _place(x, low, high, bins):
+    with np.errstate(all="ignore"):
+        return np.where((x >= low) & (x <= high), np.minimum((x - low) * bins / (high - low), bins - 1), bins)
+
+
 def _histc(x, bins, lo, hi):
     return np.histogram(x[(x >= lo) & (x <= hi)], bins, (lo, hi))[0].astype(x.dtype)
 
@@ -401,6 +406,8 @@ ROWS = [
     Row("bucketize.Tensor", _edges, lambda x, rows: _searched(rows, x), result="int64", inner="searchsorted", **_SEARCH),
     Row("bucketize.Scalar", lambda m: (sample(1, s.args[0]) for s in _one_number(m)), lambda x, rows: _searched(rows, x), result="int64",
         inner="searchsorted", **_SEARCH),
+    Row("_histogram_place", lambda m: (sample(m.tensor(s), -0.6, 0.7, 5.0) for s in m.shapes()), _place, operands=(0,), result="float", ulps=8,
+        magnitude=lambda x, low, high, bins: np.full(x.shape, bins), refuse=("complex",), direct=True, no_peer="not in PyTorch"),
     Row("histc", lambda m: (sample(m.tensor(s), 5, -2, 3) for s in m.shapes()), _histc, result="self", refuse=("bool", "complex"),
         absent={**_ONE, "integral": "parts of equal width have no equal numbers of integers", "special": "numbers next to an edge"}),
     Row("histogram.bins_tensor", _hist_samples, _hist, **_HIST),

@@ -114,13 +114,18 @@ stage_cpp() { ctest --test-dir build/release --output-on-failure -j2 ${SELECT:+-
 # Tests that build copies of the tree or programs outside of it, build devices, or run the kit on whole devices take minutes each.
 LONG_TESTS=(tests/integration tests/devices/build_test.py tests/devices/kit_test.py tests/docs/conformance_test.py
   tests/docs/tutorial_device_test.py tests/packaging/consumers_test.py)
+# The same of files whose other tests are short.
+LONG_PARTS=(tests/devices/opencl_test.py::test_every_expression_in_the_dtypes_that_the_kits_page_leaves_out
+  tests/docs/blocks_test.py::test_the_commands_that_build_a_device tests/python/autograd/backward_test.py::test_a_million_leaves_wide)
 
 # Python tests but for long ones and conformance, of PRESET's build: python_tests PRESET OPTIONS.
-python_tests() { pytest_twice "$@" tests --ignore tests/conformance "${LONG_TESTS[@]/#/--ignore=}"; }
+python_tests() {
+  pytest_twice "$@" tests --ignore tests/conformance "${LONG_TESTS[@]/#/--ignore=}" "${LONG_PARTS[@]/#/--deselect=}"
+}
 
 stage_python() { python_tests release; }
 
-# Two samples that have one process each, at once: a tenth of conformance, and a tenth of all tests, recorded.
+# Two samples at once: a tenth of conformance, and a tenth of all tests, recorded.
 stage_samples() {
   local log=build/conformance_sample.log code=0 conformance
   (TENON_CONFORMANCE=sample:$COMMIT pytest_of release tests/conformance) >"$log" 2>&1 &
@@ -137,7 +142,7 @@ stage_fast_cpp() { ctest --test-dir build/dev --output-on-failure -j2; }
 stage_fast_python() { python_tests dev --fast; }
 stage_fast_conformance() { TENON_CONFORMANCE=sample:$COMMIT pytest_of dev tests/conformance; }
 
-stage_trees() { pytest_twice release "${LONG_TESTS[@]}"; }
+stage_trees() { pytest_twice release "${LONG_TESTS[@]}" "${LONG_PARTS[@]}"; }
 
 stage_conformance() { pytest_of release tests/conformance; }
 

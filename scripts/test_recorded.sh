@@ -33,15 +33,10 @@ for program in build/release/tests/*_tests; do
 done
 
 pytest_of() { PYTHONPATH=build/release/python .venv/bin/python -m pytest -q -p no:cacheprovider "$@"; }
-if [ "${1:-}" = --sample ]; then
-  pytest_of tests --ignore tests/conformance || passed=no
-  pytest_of tests/conformance || passed=no
-else
-  log=build/recorded.conformance.log
-  pytest_of tests/conformance >"$log" 2>&1 &
-  conformance=$!
-  pytest_of tests --ignore tests/conformance || passed=no
-  wait "$conformance" || passed=no
-  tail -n 40 "$log"
-fi
+log=build/recorded.conformance.log
+pytest_of tests/conformance >"$log" 2>&1 &
+conformance=$!
+pytest_of tests --ignore tests/conformance || passed=no
+wait "$conformance" || passed=no
+tail -n 40 "$log"
 [ "$passed" = yes ]

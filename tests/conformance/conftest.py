@@ -4,33 +4,26 @@
 """
 
 import os
-import zlib
 from pathlib import Path
 
 import pytest
 
+from conformance.chosen import SAMPLE, is_chosen
 from tenon.conformance.matrix import Matrix
 
 _MATRIX = Matrix()
 _RAN = set()  # (function, its parameter) of every test of this folder that ran
 
 
-def in_sample(operator, seed):
-    """Whether the sample has `operator` ("add_.Tensor"), whose forms it has all or none."""
-    family = operator.partition(".")[0].rstrip("_")
-    return zlib.crc32(f"{seed} {family}".encode()) % 10 == 0
-
-
 def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: item.name == "test_no_cell_is_silent")  # what the others filled in
-    chosen = os.environ.get("TENON_CONFORMANCE", "")
-    if not chosen:
+    if not SAMPLE:
         return
-    if not chosen.startswith("sample:"):
-        raise pytest.UsageError(f"TENON_CONFORMANCE is 'sample:SEED', got {chosen!r}")
+    if not SAMPLE.startswith("sample:"):
+        raise pytest.UsageError(f"TENON_CONFORMANCE is 'sample:SEED', got {SAMPLE!r}")
     operators = [(i, i.callspec.params.get("name") if hasattr(i, "callspec") else None) for i in items]
-    config.hook.pytest_deselected(items=[i for i, name in operators if name and not in_sample(name, chosen)])
-    items[:] = [i for i, name in operators if not name or in_sample(name, chosen)]
+    config.hook.pytest_deselected(items=[i for i, name in operators if name and not is_chosen(name)])
+    items[:] = [i for i, name in operators if not name or is_chosen(name)]
 
 
 def pytest_runtest_teardown(item):

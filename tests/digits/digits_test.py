@@ -69,9 +69,11 @@ def test_every_operator_ran_a_kernel_of_tenon(program, tmp_path):
         rows = [line.rsplit(None, 2) for line in output.splitlines() if line.split()[-1].isdigit()]
         kernels = {kernel for _, kernel, _ in rows}
         assert {"addmm", "mm", "relu", "log_softmax", "nll_loss_forward"} <= {operator for operator, _, _ in rows}
-        assert f"gemm:{target}" in kernels and f"simd:{target}" in kernels
+        # Where a build has more, it has no printed kernels for SSE4.
+        pointwise = "interpreter" if target == "SSE4" and len(supported_targets()) > 1 else "simd"
+        assert f"gemm:{target}" in kernels and f"{pointwise}:{target}" in kernels
         for kernel in kernels:
-            assert kernel.split(":")[0] in {"simd", "gemm", "reduce", "rows", "philox", "scan", "copy", "indexed"}, kernel
+            assert kernel.split(":")[0] in {pointwise, "gemm", "reduce", "rows", "philox", "scan", "copy", "indexed"}, kernel
             assert ":" not in kernel or kernel.endswith(":" + target)
 
 

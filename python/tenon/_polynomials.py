@@ -7,6 +7,7 @@ import math
 from typing import Any, Callable
 
 from . import _C
+from .arguments import describe, name_called
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ def _operands(name: str, x: Any, n: Any) -> tuple[Tensor, Tensor]:
     dtype = like.dtype if like.dtype.is_floating_point else _C.get_default_dtype()
     if isinstance(x, _C.Tensor) and isinstance(n, _C.Tensor) and n.dtype.is_floating_point:
         dtype = _C.promote_types(dtype, n.dtype)
-    for given in (x, n):
+    for argument, given in (("input", x), ("n", n)):
+        if not isinstance(given, (_C.Tensor, int, float)):
+            raise TypeError(f"{name}: {argument} must be a Tensor or a number, got {describe(given)}")
         if isinstance(given, _C.Tensor) and given.dtype.is_complex:
             raise TypeError(f"{name}: not implemented for {given.dtype}; take real numbers")
     return _C.as_tensor(x, dtype=dtype, device=like.device), _C.as_tensor(n, device=like.device)
@@ -40,7 +43,15 @@ _MOST = 100_000
 
 
 def _polynomial(name: str, x: Any, n: Any, first: Callable[[Any], Any], step: _Step, out: Tensor | None) -> Tensor:
-    """The polynomial of degree n at x; 0 for a degree below 0. Fractions of n are cut off."""
+    """The polynomial of degree n at x; 0 for a degree below 0. Fractions of n are cut off. Errors name the polynomial."""
+    try:
+        return _computed(name, x, n, first, step, out)
+    except Exception as error:
+        name_called(error, name)
+        raise
+
+
+def _computed(name: str, x: Any, n: Any, first: Callable[[Any], Any], step: _Step, out: Tensor | None) -> Tensor:
     x, n = _operands(name, x, n)
     lost = None
     if n.dtype.is_floating_point:

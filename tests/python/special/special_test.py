@@ -256,6 +256,19 @@ def test_orthogonal_polynomials_agree_with_scipy(name):
         f(0.5, 2)
 
 
+@pytest.mark.parametrize("name", ["chebyshev_polynomial_t", "hermite_polynomial_h", "shifted_chebyshev_polynomial_w"])
+def test_errors_name_the_polynomial(name):
+    f, x = getattr(special, name), tenon.zeros(3)
+    for call, kind, text in [
+        (lambda: f(x, tenon.zeros(2)), RuntimeError, "shapes .* do not broadcast"),
+        (lambda: f(x, "2"), TypeError, "n must be a Tensor or a number, got '2' .str."),
+        (lambda: f([1.0], x), TypeError, "input must be a Tensor or a number, got .* .list."),
+        (lambda: f(x, 2, out=tenon.zeros(3, dtype=tenon.int64)), TypeError, ".* cannot be stored in `out` of int64"),
+    ]:
+        with pytest.raises(kind, match=f"^{name}: {text}"):
+            call()
+
+
 def test_igamma_has_no_second_derivative_by_its_shape():
     a, x = (tenon.tensor([v], dtype=tenon.float64, requires_grad=True) for v in (0.7, 1.3))
     for f in (tenon.igamma, tenon.igammac):

@@ -33,10 +33,11 @@ _MODULES = {
         "ao classes contrib export func functorch fx hub masked monitor multiprocessing nested overrides package profiler "
         "quantization quasirandom sparse".split()
     ),
+    "torch.distributed": frozenset("algorithms autograd checkpoint elastic fsdp nn optim pipelining rpc tensor".split()),
     "torch.autograd": frozenset("forward_ad functional profiler".split()),
     "torch.nn.attention": frozenset("bias experimental flex_attention varlen".split()),
     "torch.nn.utils": frozenset("memory_format prune stateless".split()),
-    "torch.utils": frozenset("benchmark bundled_inputs cpp_extension flop_counter mobile_optimizer model_zoo tensorboard".split()),
+    "torch.utils": frozenset("_pytree benchmark bundled_inputs cpp_extension flop_counter mobile_optimizer model_zoo tensorboard".split()),
 }
 
 

@@ -131,6 +131,8 @@ def test_a_sentence_is_for_a_name_that_is_absent_somewhere():
         ("from tenon.library import triton_op", ImportError, "torch.library.triton_op"),
         ("from tenon.nn.utils import prune", ModuleNotFoundError, "torch.nn.utils.prune"),
         ("from tenon.overrides import wrap_torch_function", ModuleNotFoundError, "torch.overrides"),
+        ("from tenon.distributed import nn as dist_nn", ModuleNotFoundError, "torch.distributed.nn"),
+        ("from tenon.utils._pytree import tree_map", ModuleNotFoundError, "torch.utils._pytree"),
     ],
 )
 def test_imports_of_what_is_absent_say_so(line, kind, name):

@@ -8,6 +8,7 @@ CompositeImplicit. PyTorch's own spellings, `tenon._C._dispatch_*`, are in pytor
 from __future__ import annotations
 
 import contextlib
+from _thread import allocate_lock
 from typing import NamedTuple
 
 from . import _C
@@ -221,22 +222,48 @@ def stubs() -> list[Stub]:
     return [Stub(*row) for row in _d.stubs()]
 
 
+#: The open traces: sink, shapes and times of each, in the order in which they began.
+_traces: list[tuple[Callable[[str], Any], bool, bool]] = []
+_changing = allocate_lock()
+_sink_before: Callable[[str], Any] | None = None
+
+
+def _write_line(line: str) -> None:
+    for sink, _, _ in tuple(_traces):
+        sink(line)
+
+
+def _change_traces(change: Callable[[Any], None], of: tuple[Callable[[str], Any], bool, bool]) -> None:
+    """Begins or ends a trace: the first one takes the place of the sink, and the last one gives it back."""
+    global _sink_before
+    with _changing:
+        first = not _traces
+        change(of)
+        if first:
+            _sink_before = _d.set_sink(_write_line)
+        _d.trace(False)
+        if _traces:
+            _d.trace(True, shapes=any(shapes for _, shapes, _ in _traces), times=any(times for _, _, times in _traces))
+        else:
+            _d.set_sink(_sink_before)
+
+
 @contextlib.contextmanager
 def trace(sink: Callable[[str], Any] | None = None, *, shapes: bool = False, times: int = False) -> Iterator[list[str]]:
     """Traces the calls made inside, of all threads: passes each line to `sink`, or appends it to the list that the context
-    returns. With `shapes`, lines show those of arguments; with `times`, each call has a line at its end.
+    returns. With `shapes`, lines show those of arguments; with `times`, each call has a line at its end. Of traces that are open at
+    once, each gets every line, as the most talkative of them asks for it.
 
         with tenon.dispatch.trace() as lines:
             tenon.randn(3, 3)
     """
     lines: list[str] = []
-    before = _d.set_sink(lines.append if sink is None else sink)
-    _d.trace(True, shapes=shapes, times=times)
+    open_trace = (lines.append if sink is None else sink, shapes, times)
+    _change_traces(_traces.append, open_trace)
     try:
         yield lines
     finally:
-        _d.trace(False)
-        _d.set_sink(before)
+        _change_traces(_traces.remove, open_trace)
 
 
 class Recording:

@@ -78,13 +78,13 @@ Tensor linalg_vector_norm_backward(const Tensor& grad, const Tensor& self, const
         .to(self.dtype());
   }
   const Tensor g = with_kept_dims(grad, mask, keepdim), norm = with_kept_dims(result, mask, keepdim);
-  // Where the norm is 0 so are all elements, and any slope would do: PyTorch takes 0.
-  const auto at_zero = [&](const Tensor& t) {
-    return tenon::masked_fill(t, tenon::eq(norm, Scalar(0)), Scalar(0));
-  };
+  // Where the norm is 0 so are all elements, and any slope would do: PyTorch takes 0. There nothing is
+  // divided by it or raised to a power, or derivatives of this would be NaN.
+  const Tensor none = tenon::eq(norm, Scalar(0)), divisor = tenon::masked_fill(norm, none, Scalar(1));
+  const auto at_zero = [&](const Tensor& t) { return tenon::masked_fill(t, none, Scalar(0)); };
   if (p == 0) return tenon::zeros_like(self);
   if (p == 1) return tenon::mul(tenon::sgn(self), g);
-  if (p == 2) return tenon::mul(at_zero(tenon::div(self, norm)), g);
+  if (p == 2) return tenon::mul(at_zero(tenon::div(self, divisor)), g);
   const Tensor size = tenon::abs(self);
   if (std::isinf(p)) {
     // A NaN is its own extremum, though equal to nothing.
@@ -96,13 +96,18 @@ Tensor linalg_vector_norm_backward(const Tensor& grad, const Tensor& self, const
     const Tensor count = tenon::sum(hit.to(g.dtype()), IntArrayRef(dims), true);
     return tenon::mul(tenon::sgn(self), tenon::mul(tenon::div(g, count), hit.to(g.dtype())));
   }
+  // 0 where an element is.
+  const auto power = [&](double exponent) {
+    const Tensor zeros = tenon::eq(size, Scalar(0));
+    return tenon::masked_fill(tenon::pow(tenon::masked_fill(size, zeros, Scalar(1)), Scalar(exponent)), zeros,
+                              Scalar(0));
+  };
   if (p < 1) {
-    const Tensor steep =
-        tenon::masked_fill(tenon::pow(size, Scalar(p - 1)), tenon::eq(size, Scalar(0)), Scalar(0));
-    return tenon::mul(tenon::mul(tenon::mul(tenon::sgn(self), steep), g), tenon::pow(norm, Scalar(1 - p)));
+    return tenon::mul(tenon::mul(tenon::mul(tenon::sgn(self), power(p - 1)), g),
+                      tenon::pow(divisor, Scalar(1 - p)));
   }
-  const Tensor scale = at_zero(tenon::div(g, tenon::pow(norm, Scalar(p - 1))));
-  if (p < 2) return tenon::mul(tenon::mul(tenon::sgn(self), tenon::pow(size, Scalar(p - 1))), scale);
+  const Tensor scale = at_zero(tenon::div(g, tenon::pow(divisor, Scalar(p - 1))));
+  if (p < 2) return tenon::mul(tenon::mul(tenon::sgn(self), power(p - 1)), scale);
   return tenon::mul(tenon::mul(self, tenon::pow(size, Scalar(p - 2))), scale);
 }
 

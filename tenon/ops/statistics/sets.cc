@@ -85,7 +85,8 @@ Tensor in_bins(const Tensor& place, const Tensor& inside, int64_t bins, const Te
 /// The range of a histogram, that of the data if `of_data`; wider by `margin` at both ends where it is empty.
 std::pair<double, double> range_of(const Tensor& self, double low, double high, bool of_data, double margin,
                                    const char* op) {
-  if (of_data && self.numel() > 0) {
+  if (of_data && self.numel() == 0) return {0, 1};
+  if (of_data) {
     TENON_CHECK(!self.is_meta(), NotImplemented,
                 fmt::format("{}: the range depends on the data, which a meta tensor lacks; give it", op));
     const auto [least, most] = tenon::aminmax(self.detach());
@@ -95,6 +96,8 @@ std::pair<double, double> range_of(const Tensor& self, double low, double high, 
   TENON_CHECK(std::isfinite(low) && std::isfinite(high), Value,
               fmt::format("{}: the range from {} to {} is not finite", op, low, high));
   TENON_CHECK(low <= high, Value, fmt::format("{}: max must not be below min, got {} and {}", op, high, low));
+  // Far from 0 a margin must be wider to be one.
+  if (low == high) margin = std::max(margin, std::abs(low) * 0x1p-20);
   return low == high ? std::pair(low - margin, high + margin) : std::pair(low, high);
 }
 
@@ -177,7 +180,8 @@ Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bo
                             summary(sorter)));
     rows = tenon::gather(rows, -1, sorter);
   }
-  return tenon::_searchsorted(rows.detach(), self.detach(), out_int32, right || (side && *side == "right"));
+  const DType dtype = promote_types(rows.dtype(), self.dtype());
+  return tenon::_searchsorted(rows.detach().to(dtype), self.detach().to(dtype), out_int32, right || (side && *side == "right"));
 }
 Tensor searchsorted_Scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor& sorter) {
@@ -200,12 +204,21 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   check_real(self, "histc");
   TENON_CHECK(self.dtype() != DType::Bool, Type, "histc: bool has no range; convert it");
   TENON_CHECK(bins > 0, Value, fmt::format("histc: bins must be positive, got {}", bins));
-  const auto [low, high] =
+  auto [low, high] =
       range_of(self, min.to_double(), max.to_double(), min.to_double() == max.to_double(), 1, "histc");
-  // Places are numbers of that dtype, which must have each of them.
-  const bool wide = is_integral(self.dtype(), true) || self.dtype() == DType::Float64 || bins > 1 << 24;
-  const Tensor x = self.detach().reshape({-1}).to(wide ? DType::Float64 : DType::Float32);
-  const Tensor place = tenon::_histogram_place(x, low, high, static_cast<double>(bins)).to(DType::Int64);
+  const double count = static_cast<double>(bins);
+  const bool floats = !is_integral(self.dtype(), true) && self.dtype() != DType::Float64;
+  const float least = static_cast<float>(low), most = static_cast<float>(high);
+  if (floats && least < most) low = least, high = most;
+  // A dtype that has each place, and the range times their number.
+  const double largest = 2 * std::max(std::abs(low), std::abs(high)) * count;
+  const bool wide = !floats || least == most || bins > 1 << 24 || largest > std::numeric_limits<float>::max();
+  Tensor x = self.detach().reshape({-1}).to(wide ? DType::Float64 : DType::Float32);
+  if (std::isinf(largest)) {
+    constexpr double kSmaller = 0x1p-100;
+    x = x * kSmaller, low *= kSmaller, high *= kSmaller;
+  }
+  const Tensor place = tenon::_histogram_place(x, low, high, count).to(DType::Int64);
   return in_bins(place, {}, bins, {}).to(self.dtype());
 }
 

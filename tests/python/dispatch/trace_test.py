@@ -56,13 +56,20 @@ def test_lines_show_shapes_and_times_on_request():
     assert lines == [" [call] op=[aten::add.Tensor], key=[CPU], args=[CPU, CPU]"]
 
 
-def test_a_trace_inside_a_trace_gives_the_lines_back():
-    with dispatch.trace() as outer:
-        tenon.ones(1)
-        before = len(outer)
-        with dispatch.trace() as inner:
-            tenon.ones(1)
-    assert inner and len(outer) == before
+def test_traces_that_overlap_each_get_every_line():
+    x = tenon.ones(2)
+    first, second = dispatch.trace(), dispatch.trace(shapes=True)
+    a = first.__enter__()
+    x + 1
+    b = second.__enter__()
+    x - 1
+    first.__exit__(None, None, None)
+    x * 2
+    second.__exit__(None, None, None)
+    x / 2
+    assert [sum(f"aten::{name}." in line for line in a) for name in ("add", "sub", "mul", "div")] == [1, 1, 0, 0]
+    assert [sum(f"aten::{name}." in line for line in b) for name in ("add", "sub", "mul", "div")] == [0, 1, 1, 0]
+    assert all("shapes=" in line for line in b)
 
 
 def test_recordings_of_several_threads_are_valid_json():

@@ -109,3 +109,20 @@ def test_cdist_takes_the_words_of_its_modes():
         assert tenon.cdist(a, b, compute_mode=mode).item() == 5
     with pytest.raises(ValueError, match="^cdist: compute_mode must be one of 'use_mm_for_euclid_dist_if_necessary', .*, got 'fast'$"):
         tenon.cdist(a, b, compute_mode="fast")
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0, 3.0])
+def test_second_derivatives_of_a_distance_of_nothing_are_numbers(p):
+    """By differences of the first ones they are 0 between equal points, as PyTorch has it, and those of the others stay what they are."""
+    a = tenon.tensor([[1.0, 2.0], [0.0, 0.5]], dtype=tenon.float64, requires_grad=True)
+    b = tenon.tensor([[1.0, 2.0]], dtype=tenon.float64)
+    (slope,) = tenon.autograd.grad(tenon.cdist(a, b, p=p).sum(), a, create_graph=True)
+    (second,) = tenon.autograd.grad((slope * slope).sum(), a)
+    assert second[0].tolist() == [0, 0]
+    alone = a.detach()[1:].requires_grad_()
+    (slope,) = tenon.autograd.grad(tenon.cdist(alone, b, p=p).sum(), alone, create_graph=True)
+    (wanted,) = tenon.autograd.grad((slope * slope).sum(), alone, allow_unused=True)
+    np.testing.assert_allclose(second[1].numpy(), 0 if wanted is None else wanted[0].numpy(), rtol=1e-12)
+    points = tenon.tensor([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]], dtype=tenon.float64, requires_grad=True)
+    (slope,) = tenon.autograd.grad(tenon.pdist(points, p=p).sum(), points, create_graph=True)
+    assert tenon.isfinite(tenon.autograd.grad(slope.sum(), points)[0]).all()

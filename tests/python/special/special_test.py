@@ -225,6 +225,8 @@ def test_integers_give_float32_and_out_takes_results():
 def test_logit_keeps_eps_away_from_the_ends():
     x = tenon.tensor([0.0, 0.5, 1.0], dtype=tenon.float64)
     np.testing.assert_allclose(special.logit(x, 0.1).numpy(), [-math.log(9), 0, math.log(9)], rtol=1e-14, atol=1e-15)
+    # Above 1/2 an element below eps becomes eps, and no more.
+    np.testing.assert_allclose(special.logit(tenon.tensor([0.0, 0.25, 0.75]), 0.7).numpy(), np.log(7 / 3) * np.array([1, 1, -1]), rtol=1e-6)
 
 
 POLYNOMIALS = {

@@ -181,7 +181,8 @@ Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bo
     rows = tenon::gather(rows, -1, sorter);
   }
   const DType dtype = promote_types(rows.dtype(), self.dtype());
-  return tenon::_searchsorted(rows.detach().to(dtype), self.detach().to(dtype), out_int32, right || (side && *side == "right"));
+  return tenon::_searchsorted(rows.detach().to(dtype), self.detach().to(dtype), out_int32,
+                              right || (side && *side == "right"));
 }
 Tensor searchsorted_Scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor& sorter) {

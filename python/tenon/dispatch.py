@@ -258,7 +258,7 @@ def trace(sink: Callable[[str], Any] | None = None, *, shapes: bool = False, tim
             tenon.randn(3, 3)
     """
     lines: list[str] = []
-    open_trace = (lines.append if sink is None else sink, shapes, times)
+    open_trace = (lines.append if sink is None else sink, shapes, bool(times))
     _change_traces(_traces.append, open_trace)
     try:
         yield lines

@@ -59,6 +59,11 @@ class Bounds {
         args[i] = saved;
       }
     }
+    // Nearly equal numbers may be equal, which moving one of them to its bounds does not show.
+    const bool equality = g_[id].op == Op::Eq || g_[id].op == Op::Ne;
+    if (equality && args[0] != args[1] &&
+        std::abs(args[0] - args[1]) <= at[g_.args(id)[0]].error + at[g_.args(id)[1]].error)
+      result.error = HUGE_VAL;
     const bool steps = g_.is_mask(id) || g_[id].op == Op::Floor || g_[id].op == Op::Ceil ||
                        g_[id].op == Op::Round || g_[id].op == Op::Trunc;
     if (steps)

@@ -213,7 +213,9 @@ class Program {
     const bool in_place = info.outputs.empty() && below(4) == 0;
     if (in_place) written[0] = operands[0];
     for (size_t i = 0; i < info.outputs.size(); ++i) {
-      if (info.outputs[i].operand >= 0) written[i] = operands[static_cast<size_t>(info.outputs[i].operand)];
+      if (info.outputs[i].operand < 0) continue;
+      written[i] = operands[static_cast<size_t>(info.outputs[i].operand)];
+      if (written[i] == ~0u) return false;  // an operand that is absent is not written
     }
     for (size_t i = 0; i < written.size(); ++i) {
       const uint32_t v = written[i];

@@ -18,7 +18,7 @@ struct KernelRow {
   std::string data;   ///< C++ of its data; empty where that is `body`.
   std::string probe = "";  ///< C++ of its ServesProbe, without data where that is the kernel's; empty: it
                            ///< serves every backend.
-  std::string body = "";  ///< C++ of the BuiltinFunction that is its data.
+  std::string body = "";   ///< C++ of the BuiltinFunction that is its data.
 };
 
 /// The stubs that a body calls, as a list of addresses in C++.

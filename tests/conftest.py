@@ -1,6 +1,6 @@
 """Two ways to run a part of the tests, or all of them in another way.
 
-    pytest --fast                 without the tests that slow.txt lists, which take a second or more
+    pytest --fast                 without the tests that slow.txt lists, which take a third of a second or more
     pytest --list-slow            runs the tests and writes those that took so long to slow.txt
 
 TENON_COMPILE: runs the tests inside a scope that records everything, which must change no result.
@@ -26,7 +26,7 @@ os.environ["TENON_LAPACK"] = "off"
 
 HERE = Path(__file__).parent
 SLOW = HERE / "slow.txt"
-SLOW_SECONDS = 1.0
+SLOW_SECONDS = 0.3
 CHOSEN = os.environ.get("TENON_COMPILE", "")
 SAMPLE_PERCENT = 10
 #: What there is no waiting for: reads of values, operators of users, which run at their line, and devices with queues of their own.
@@ -54,7 +54,7 @@ def not_recorded():
 def pytest_addoption(parser):
     group = parser.getgroup("tenon")
     group.addoption("--fast", action="store_true", help="leave out the tests of tests/slow.txt")
-    group.addoption("--list-slow", action="store_true", help="write tests that take a second or more to tests/slow.txt")
+    group.addoption("--list-slow", action="store_true", help="write tests that take a third of a second or more to tests/slow.txt")
 
 
 def slow_tests():

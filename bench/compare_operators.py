@@ -384,7 +384,6 @@ def prepare_arrays(row, framework, peer):
     if peer == "scipy":
         import scipy
         import scipy.fft
-
         import scipy.special
 
         scope["scipy"] = scipy

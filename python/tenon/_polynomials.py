@@ -7,7 +7,7 @@ import math
 from typing import Any, Callable
 
 from . import _C
-from .arguments import describe, name_called
+from .arguments import describe, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,11 +44,7 @@ _MOST = 100_000
 
 def _polynomial(name: str, x: Any, n: Any, first: Callable[[Any], Any], step: _Step, out: Tensor | None) -> Tensor:
     """The polynomial of degree n at x; 0 for a degree below 0. Fractions of n are cut off. Errors name the polynomial."""
-    try:
-        return _computed(name, x, n, first, step, out)
-    except Exception as error:
-        name_called(error, name)
-        raise
+    return named(_computed, name)(name, x, n, first, step, out)
 
 
 def _computed(name: str, x: Any, n: Any, first: Callable[[Any], Any], step: _Step, out: Tensor | None) -> Tensor:

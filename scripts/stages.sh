@@ -3,7 +3,7 @@
 # Sourced by bash, from the root, after common.sh.
 
 CORE_STAGES=(formatting install cpp python samples)
-DEEP_STAGES=(conformance trees address thread fuzz recorded recorded_cut)
+DEEP_STAGES=(slow conformance trees address thread fuzz recorded recorded_cut)
 
 # Samples follow the commit, so that a series of commits covers everything.
 COMMIT=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0000001)
@@ -91,7 +91,7 @@ stage_packages() {
 
 stage_build() { build release -DTENON_PYTHON=ON -DTENON_BENCH=ON; }
 
-stage_formatting() { git ls-files '*.h' '*.cc' | xargs clang-format --dry-run -Werror; }
+stage_formatting() { git ls-files '*.h' '*.cc' | xargs -P 2 -n 200 clang-format --dry-run -Werror; }
 
 # What others install, which the tests of tests/packaging use. The example's losses are what the digits tests compare.
 stage_install() {
@@ -123,24 +123,34 @@ python_tests() {
   pytest_twice "$@" tests --ignore tests/conformance "${LONG_TESTS[@]/#/--ignore=}" "${LONG_PARTS[@]/#/--deselect=}"
 }
 
-stage_python() { python_tests release; }
+# Of the slow ones a tenth, but by name all.
+stage_python() {
+  local slow=sample:$COMMIT
+  [ -z "$SELECT" ] || slow=all
+  python_tests release --slow "$slow"
+}
 
-# Two samples at once: a tenth of conformance, and a tenth of all tests, recorded.
-stage_samples() {
-  local log=build/conformance_sample.log code=0 conformance
-  (TENON_CONFORMANCE=sample:$COMMIT pytest_of release tests/conformance) >"$log" 2>&1 &
+# with_conformance PRESET COMMAND: runs it, and beside it a tenth of conformance on PRESET's build.
+with_conformance() {
+  local preset=$1 log=build/conformance_sample.log code=0 conformance
+  shift
+  (TENON_CONFORMANCE=sample:$COMMIT pytest_of "$preset" tests/conformance) >"$log" 2>&1 &
   conformance=$!
-  scripts/test_recorded.sh --sample "$COMMIT_NUMBER" || code=$?
+  "$@" || code=$?
   wait "$conformance" || code=$?
   tail -n 30 "$log"
   return "$code"
 }
 
+# Two samples at once: a tenth of conformance, and a tenth of all tests, recorded.
+stage_samples() { with_conformance release scripts/test_recorded.sh --sample "$COMMIT_NUMBER"; }
+
 # For work in progress: what the dev build has, without slow tests.
 stage_fast_build() { build dev; }
 stage_fast_cpp() { ctest --test-dir build/dev --output-on-failure -j2; }
-stage_fast_python() { python_tests dev --fast; }
-stage_fast_conformance() { TENON_CONFORMANCE=sample:$COMMIT pytest_of dev tests/conformance; }
+stage_fast_python() { with_conformance dev python_tests dev --slow none; }
+
+stage_slow() { python_tests release --slow only; }
 
 stage_trees() { pytest_twice release "${LONG_TESTS[@]}" "${LONG_PARTS[@]}"; }
 
@@ -166,6 +176,7 @@ stage_fuzz() {
   TENON_MUTATIONS=20000 pytest_of release tests/fuzz/files_test.py
   TENON_SAMPLES=1000000 pytest_of release tests/python/distributions/samplers_test.py tests/python/distributions/matrices_test.py
   TENON_MUTATIONS=20000 ctest --test-dir build/release --output-on-failure -R 'Damage|GraphBinaryFuzz|ChangedPlans'
+  TENON_EXPRESSIONS=500 ctest --test-dir build/release --output-on-failure -R PrintC
   PYTHONPATH=build/release/python .venv/bin/python tests/fuzz/fuzz.py --wrong --count 100000 --jobs 2 --seed "$COMMIT_NUMBER"
 }
 

@@ -5,19 +5,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/counts.h"
+
 namespace tenon::testing {
 
 /// How many altered files of a kind a test tries: what TENON_MUTATIONS says, or `usually`.
-inline int mutations(int usually) {
-  const char* const asked = std::getenv("TENON_MUTATIONS");
-  return asked ? std::atoi(asked) : usually;
-}
+inline int mutations(int usually) { return count_of("TENON_MUTATIONS", usually); }
 
 /// Fails where the process needs more memory than 64 MB and twice a file while this lives. Not under a
 /// sanitizer, which keeps what is freed.

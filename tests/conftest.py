@@ -1,6 +1,8 @@
 """Two ways to run a part of the tests, or all of them in another way.
 
-    pytest --fast                 without the tests that slow.txt lists, which take a third of a second or more
+    pytest --slow none            without the tests that slow.txt lists, which take a third of a second or more
+    pytest --slow sample:SEED     with a seeded tenth of those
+    pytest --slow only            those alone
     pytest --list-slow            runs the tests and writes those that took so long to slow.txt
 
 TENON_COMPILE: runs the tests inside a scope that records everything, which must change no result.
@@ -53,12 +55,32 @@ def not_recorded():
 
 def pytest_addoption(parser):
     group = parser.getgroup("tenon")
-    group.addoption("--fast", action="store_true", help="leave out the tests of tests/slow.txt")
+    group.addoption("--slow", default="all", metavar="all|none|only|sample:SEED", help="which of the tests of tests/slow.txt to run")
     group.addoption("--list-slow", action="store_true", help="write tests that take a third of a second or more to tests/slow.txt")
 
 
 def slow_tests():
     return {line for line in SLOW.read_text().splitlines() if line and not line.startswith("#")}
+
+
+def is_sampled(seed, name):
+    return zlib.crc32(f"{seed} {name}".encode()) % 100 < SAMPLE_PERCENT
+
+
+def drop(config, items, unwanted):
+    """Leaves out the items for which `unwanted` holds."""
+    dropped = [item for item in items if unwanted(item)]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if not unwanted(item)]
+
+
+def choose_slow(config, items, which):
+    slow = slow_tests()
+    if which == "only":
+        drop(config, items, lambda item: item.nodeid not in slow)
+    elif which != "all":
+        drop(config, items, lambda item: item.nodeid in slow and (which == "none" or not is_sampled(which, item.nodeid)))
 
 
 class _SlowTests:
@@ -82,24 +104,22 @@ def pytest_configure(config):
         config.pluginmanager.register(_SlowTests())
     if CHOSEN and CHOSEN != "all" and not CHOSEN.startswith("sample:"):
         raise pytest.UsageError(f"TENON_COMPILE is 'all' or 'sample:SEED', got {CHOSEN!r}")
+    which = config.getoption("--slow")
+    if which not in ("all", "none", "only") and not which.startswith("sample:"):
+        raise pytest.UsageError(f"--slow is 'all', 'none', 'only' or 'sample:SEED', got {which!r}")
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("--fast"):
-        slow = slow_tests()
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in slow])
-        items[:] = [item for item in items if item.nodeid not in slow]
+    choose_slow(config, items, config.getoption("--slow"))
     if not CHOSEN:
         return
-    left_out = tuple(not_recorded())
-    kept, dropped = [], []
-    for item in items:
+    left_out = (OWN_SCOPES, *not_recorded())
+
+    def unwanted(item):
         name = item.nodeid if item.nodeid.startswith("tests/") else f"tests/{item.nodeid}"
-        sampled = CHOSEN == "all" or zlib.crc32(f"{CHOSEN} {name}".encode()) % 100 < SAMPLE_PERCENT
-        (kept if sampled and not name.startswith((OWN_SCOPES, *left_out)) else dropped).append(item)
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = kept
+        return name.startswith(left_out) or not (CHOSEN == "all" or is_sampled(CHOSEN, name))
+
+    drop(config, items, unwanted)
 
 
 if CHOSEN:

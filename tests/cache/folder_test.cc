@@ -17,6 +17,8 @@
 #include <fstream>
 #include <random>
 
+#include "tests/counts.h"
+
 namespace tenon::cache {
 namespace {
 
@@ -400,8 +402,7 @@ TEST_F(PlanFolder, CountsAreDroppedWhereAnotherKeepsTheLock) {
 // stored once stays. TENON_KILLS=200 has that many writes end by a signal; some by default.
 TEST_F(PlanFolder, NothingIsLostWhereProcessesAreKilledWhileTheyWrite) {
   constexpr uint64_t kKeys = 4, kWriters = 8;
-  const char* const asked = std::getenv("TENON_KILLS");
-  const int kills = asked ? std::atoi(asked) : 20;
+  const int kills = testing::count_of("TENON_KILLS", 20);
   for (uint64_t key = 0; key < kKeys; ++key) store("", {key, 0});
   for (uint64_t key = 0; key < kKeys; ++key)
     ASSERT_EQ(Folder(path_).store({key, 0}, kHolder, "", value_of(key, 0)), "");

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "tenon/core/device_cache_impl.h"
+#include "tests/counts.h"
 
 namespace tenon {
 namespace {
@@ -26,14 +27,9 @@ struct Planted {
   static bool planted(CacheFault f) noexcept { return f == fault; }
 };
 
-int from_environment(const char* name, int value) {
-  const char* text = std::getenv(name);
-  return text ? std::atoi(text) : value;
-}
-
 TEST(DeviceCacheModel, HoldsForEverySeed) {
-  const int first = from_environment("TENON_ALLOCATOR_FIRST_SEED", 0);
-  const int seeds = from_environment("TENON_ALLOCATOR_SEEDS", kSeeds);
+  const int first = testing::count_of("TENON_ALLOCATOR_FIRST_SEED", 0);
+  const int seeds = testing::count_of("TENON_ALLOCATOR_SEEDS", kSeeds);
   for (int seed = first; seed < first + seeds; ++seed) {
     DeviceCacheModel<DeviceCache> model(static_cast<uint64_t>(seed));
     const std::string failure = model.run(kSteps);

@@ -555,7 +555,7 @@ def _parser():
     sub.add_argument("--dtypes", metavar="DTYPE", nargs="+", default=[], help="only these")
     sub.add_argument("--quick", action="store_true", help="fewer samples and dtypes; a minute at most")
     sub.add_argument("--csv", metavar="FILE", help="write a row for each operator and dtype")
-    sub.add_argument("--jobs", metavar="N", type=_positive, help="how many processes; half of the processors")
+    sub.add_argument("--jobs", metavar="N", type=_positive, help="how many processes; as many as processors")
     sub.add_argument("-v", "--verbose", action="store_true", help="also every row, and what was skipped by reason")
     return parser
 

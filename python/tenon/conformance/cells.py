@@ -39,14 +39,14 @@ class Plan:
     gradients: tuple = ("float32", "float64", "complex64")
     #: Whether gradients are differentiated again.
     second: bool = True
-    #: Whether streams, memory that goes back and shared memory are tried.
-    order: bool = True
+    #: Dtypes in which streams, memory that goes back and shared memory are tried.
+    order: tuple = tuple(d.name for d in axis())
     #: Dtypes in which two streams are given work at once, and calls are repeated with other values.
     streams: tuple = ("float32",)
 
     def of(self, dtypes):
         """The same for these dtypes, all of them thoroughly."""
-        return replace(self, dtypes=dtypes, thorough=dtypes, large=dtypes)
+        return replace(self, dtypes=dtypes, thorough=dtypes, large=dtypes, order=dtypes)
 
     def kinds(self, dtype):
         kinds = (*KINDS, OFFSET) if dtype in self.thorough else self.few
@@ -54,7 +54,7 @@ class Plan:
 
 
 #: What a minute has room for.
-QUICK = Plan(thorough=("float32",), large=("float32",), few=("plain", "sliced"), samples=1, outs=("empty", "sliced"), gradients=("float32",),
+QUICK = Plan(thorough=("float32",), large=("float32",), order=("float32",), few=("plain", "sliced"), samples=1, outs=("empty", "sliced"), gradients=("float32",),
              dtypes=("bool", "int64", "bfloat16", "float32", "float64", "complex64"))  # fmt: skip
 
 
@@ -157,7 +157,7 @@ class Bench:
                         continue
                     self.try_call(c, call, kind)
                     first = first or (None if call.refused or kind != "plain" else s)
-        if first and self.plan.order:
+        if first and dtype in self.plan.order:
             self.try_order(c, op, row, first)
         if first and self.second and dtype == self.plan.thorough[0] and not c.differences:
             if (c.native or op.name in order.COPIES) and (found := order.on_device(Call(op, row, first), self.second)):

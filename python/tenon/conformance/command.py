@@ -20,7 +20,7 @@ def main(args):
     options = dict(text.partition("=")[::2] for text in args.option)
     try:
         found = runner.run(args.device, args.plugin, options, args.ops, args.dtypes, args.quick, args.modules, args.libraries,
-                           args.jobs or max((os.cpu_count() or 1) // 2, 1))  # fmt: skip
+                           args.jobs or os.cpu_count() or 1)  # fmt: skip
     except runner.KitError as e:
         print(f"tenon conformance: {e}", file=sys.stderr)
         return 1

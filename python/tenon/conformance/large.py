@@ -22,8 +22,9 @@ WAYS = {
     EDGES: tuple(((n,), "contiguous") for n in BLOCKS),
     DIMENSIONS: (((2, 3, 2, 3, 2), "sliced"),),
 }
-#: Quickly: what other forms than the functional one get of these.
-OF_OTHER_FORMS = {LARGE: WAYS[LARGE][1:2], EDGES: (((256,), "contiguous"), ((65536,), "contiguous")), DIMENSIONS: WAYS[DIMENSIONS]}
+#: Quickly: the largest sizes once, and of other forms than the functional one less.
+QUICK = {LARGE: WAYS[LARGE][:2], EDGES: WAYS[EDGES][:-3] + (((65536,), "contiguous"),), DIMENSIONS: WAYS[DIMENSIONS]}
+QUICK_OTHER_FORMS = {LARGE: WAYS[LARGE][1:2], EDGES: (((256,), "contiguous"), ((65536,), "contiguous")), DIMENSIONS: WAYS[DIMENSIONS]}
 #: How many of a row's samples are looked at, and the elements and the tensors of one that are too many. Thousands of small
 #: tensors, such as the rows of a large one, are no large ones.
 LOOKS, MOST, TENSORS = 4, 2**19, 64
@@ -73,12 +74,11 @@ class _Maker(Maker):
 
 
 def samples_of(op, row, dtype, quick, kind=LARGE, turn=0):
-    """A sample of each way of a kind; none where the row's shapes are its own. Quickly: fewer of other forms than the functional
-    one."""
+    """A sample of each way of a kind, or of fewer; none where the row's shapes are its own."""
     if row.why_absent(dtype, "plain"):
         return []
-    ways = (OF_OTHER_FORMS if quick and op.form != "functional" else WAYS)[kind]
-    found = (_first(op, row, _Maker(check.maker(op, dtype, kind, row, turn=turn), kind, *way)) for way in ways)
+    ways = WAYS if not quick else QUICK if op.form == "functional" else QUICK_OTHER_FORMS
+    found = (_first(op, row, _Maker(check.maker(op, dtype, kind, row, turn=turn), kind, *way)) for way in ways[kind])
     return [s for s in found if s]
 
 

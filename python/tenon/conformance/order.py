@@ -119,7 +119,7 @@ def called_again(call, other, device):
 
 
 #: How often each of two streams is given a call.
-TURNS = 3
+TURNS = 2
 
 
 def on_two_streams(calls, device):

@@ -380,3 +380,5 @@ def test_what_is_no_tensor_and_what_are_no_bytes():
         assert loaded.key() == built(tenon.ones(3))[0].key()
     with raises(ValueError, "deserialize: these bytes are no plan"):
         pygraph().deserialize(b"plan")
+    with raises(BufferError, "deserialize: data must be contiguous bytes, got a memoryview"):
+        pygraph().deserialize(memoryview(whole)[::2])

@@ -12,8 +12,14 @@ namespace tenon::python {
 /// The bytes of an object with the buffer protocol, for as long as this lives.
 class Buffer {
  public:
-  explicit Buffer(PyObject* o) {
-    if (PyObject_GetBuffer(o, &view_, PyBUF_SIMPLE) < 0) throw PythonError();
+  /// Throws PythonError, a BufferError that names the argument, where they are not contiguous.
+  Buffer(PyObject* o, const char* function, const char* argument) {
+    if (PyObject_GetBuffer(o, &view_, PyBUF_SIMPLE) == 0) return;
+    if (PyErr_ExceptionMatches(PyExc_BufferError))
+      PyErr_Format(PyExc_BufferError,
+                   "%s: %s must be contiguous bytes, got a %s: its bytes are not contiguous", function,
+                   argument, Py_TYPE(o)->tp_name);
+    throw PythonError();
   }
   Buffer(Buffer&& other) noexcept : view_(std::exchange(other.view_, {})) {}
   ~Buffer() {

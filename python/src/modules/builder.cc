@@ -352,7 +352,7 @@ TENON_BUILDER_FUNCTION(deserialize) {
     Graph& graph = graph_of(args[0]);
     if (!PyObject_CheckBuffer(args[1]))
       wrong_type("deserialize", "data", "bytes, as serialize() returns them", args[1]);
-    graph.deserialize(Buffer(args[1]).bytes());
+    graph.deserialize(Buffer(args[1], "deserialize", "data").bytes());
     return Py_NewRef(Py_None);
   });
 }

@@ -230,7 +230,7 @@ io::StreamReader reader_of(PyObject* file) {
                 fmt::format("load: f.read() must return bytes, got {}; load a file that is open as bytes",
                             Py_TYPE(given.get())->tp_name));
     try {
-      const Buffer buffer(given.get());
+      const Buffer buffer(given.get(), "load", "f.read()");
       const io::Bytes bytes = buffer.bytes();
       TENON_CHECK(bytes.size() <= to.size(), Value,
                   fmt::format("load: f.read({}) returned {} bytes", to.size(), bytes.size()));

@@ -48,7 +48,7 @@ PyObject* port_object(const onnx::Port& port) {
 template <class Read>
 auto read_source(const char* function, PyObject* const* args, const Read& read) {
   if (args[1] == Py_True) {
-    const Buffer buffer(args[0]);
+    const Buffer buffer(args[0], function, "source");
     const ReleaseGil released;
     return read(buffer.bytes());
   }

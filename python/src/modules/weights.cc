@@ -123,7 +123,7 @@ PyObject* load_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
 
 PyObject* read_safetensors(PyObject*, PyObject* o) {
   return guarded([&] {
-    const Buffer buffer(o);
+    const Buffer buffer(o, "load", "data");
     StateDict out;
     {
       const ReleaseGil released;

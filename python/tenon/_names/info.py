@@ -25,8 +25,9 @@ class finfo:
 
     def __init__(self, type: _C.dtype | None = None) -> None:
         dtype = _C.get_default_dtype() if type is None else type
-        dtype = {_C.complex64: _C.float32, _C.complex128: _C.float64}.get(dtype, dtype)
-        if dtype not in self._ROWS:
+        if isinstance(dtype, _C.dtype):
+            dtype = {_C.complex64: _C.float32, _C.complex128: _C.float64}.get(dtype, dtype)
+        if not isinstance(dtype, _C.dtype) or dtype not in self._ROWS:
             raise TypeError(f"finfo: expected a floating dtype, got {dtype}; use iinfo for integers")
         self.bits, fraction, exponent, digits = self._ROWS[dtype]
         self.eps = 2.0**-fraction
@@ -49,7 +50,7 @@ class iinfo:
     _INTEGERS = (_C.uint8, _C.uint16, _C.uint32, _C.uint64, _C.int8, _C.int16, _C.int32, _C.int64)
 
     def __init__(self, type: _C.dtype) -> None:
-        if type not in self._INTEGERS:
+        if not isinstance(type, _C.dtype) or type not in self._INTEGERS:
             raise TypeError(f"iinfo: expected an integer dtype, got {type}; use finfo for floats")
         self.bits = 8 * type.itemsize
         count = 2**self.bits

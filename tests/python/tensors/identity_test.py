@@ -175,6 +175,10 @@ def test_small_objects():
     assert str(tenon.device("cpu:0")) == "cpu:0" and tenon.device("cpu", 0).index == 0
     assert tenon.float is tenon.float32 and tenon.long is tenon.int64
     assert tenon.finfo(tenon.float32).eps == 2**-23 and tenon.iinfo(tenon.int8).max == 127
+    for name in ("finfo", "iinfo"):
+        for wrong in ([], np.zeros(2, [("a", "i4"), ("b", "f8")]), "float32"):
+            with pytest.raises(TypeError, match=f"^{name}: expected an? .*dtype, got "):
+                getattr(tenon, name)(wrong)
     with pytest.raises(ValueError):
         tenon.device("nowhere")
     with pytest.raises(TypeError):

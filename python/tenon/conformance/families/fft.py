@@ -220,9 +220,9 @@ _OTHERS = {**_NUMBERS, **{c: "gradients are floating numbers" for c in ("bool", 
 
 
 def _kernels():
-    yield _row("_fft_c2c", _kernel_samples(True, False), _c2c, result=_complex, refuse=_COMPLEX)
-    yield _row("_fft_r2c", _kernel_samples(True, False), _r2c, result=_complex, refuse=_REAL)
-    yield _row("_fft_c2r", _kernel_samples(0, halved=True), _c2r, result=_parts, refuse=_COMPLEX)
+    yield _row("_fft_c2c", _kernel_samples(True, False), _c2c, no_peer="PyTorch's take no negative dimensions", result=_complex, refuse=_COMPLEX)
+    yield _row("_fft_r2c", _kernel_samples(True, False), _r2c, no_peer="PyTorch's take no negative dimensions", result=_complex, refuse=_REAL)
+    yield _row("_fft_c2r", _kernel_samples(0, halved=True), _c2r, no_peer="PyTorch's take no negative dimensions", result=_parts, refuse=_COMPLEX)
     yield Row("_fft_c2r_backward", _c2r_backward_samples, _c2r_backward, result=_complex, refuse=_REAL, inner="_fft_r2c", ulps=16,
               magnitude=_bound(_c2r_backward), absent=_OTHERS, no_peer="PyTorch has none")  # fmt: skip
     yield Row("_fft_r2c_backward", _r2c_backward_samples, _r2c_backward, result=_parts, refuse=_COMPLEX, inner="_fft_c2r", ulps=16,

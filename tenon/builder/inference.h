@@ -8,8 +8,8 @@
 //     run.execute(addresses_of_inputs, addresses_of_outputs);   // no tensors, no lock
 //
 // The function is called once, with inputs that have no bytes. What follows from its weights alone is
-// computed then, and batch norms are folded into the convolutions before them: results differ from eager's by
-// rounding. With `exact` nothing is folded, and the bits are eager's.
+// computed then, and batch norms are folded into the convolutions and linear layers before them: results
+// differ from eager's by rounding. With `exact` nothing is folded, and the bits are eager's.
 #pragma once
 
 #include "tenon/core/require_cxx20.h"

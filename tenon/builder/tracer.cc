@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tenon/core/error.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/convolution/operators.h"
 #include "tenon/generated/copy/operators.h"
+#include "tenon/generated/matmul/operators.h"
 #include "tenon/generated/norm/operators.h"
 #include "tenon/generated/recurrent/operators.h"
 #include "tenon/generated/unary/functions.h"
@@ -57,7 +60,9 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   std::vector<Tensor> written;  // that are not the program's
   each_tensor(stack, first, [&](const Tensor& t, size_t i) {
     traced |= is_traced(t);
-    if (((info.written >> i) & 1u) == 0 || is_traced(t) || !t.defined()) return;
+    if (((info.written >> i) & 1u) == 0 || !t.defined()) return;
+    forget_layers(*t.storage());
+    if (is_traced(t)) return;
     TENON_CHECK(
         made_.contains(&*t.storage()), Value,
         fmt::format("inference: {} writes a tensor that was there before, as a module in training does; call "
@@ -73,12 +78,26 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   if (!exact_ && fold_norm(info, stack, first)) return;
   if (!exact_) turn_weight(info, stack, first);
   keep_constants(stack, first);
-  const bool is_layer = info.op == operators::convolution;
-  Layer layer{info.op, {}};
+  const bool is_layer =
+      info.op == operators::convolution || info.op == operators::mm || info.op == operators::addmm;
+  Layer layer{info.op, {}, {}};
   if (is_layer)
     for (size_t i = first; i < stack.size(); ++i) layer.arguments.push_copy(stack, i);
   GraphWriter::call(info, stack);
-  if (is_layer) layers_.insert_or_assign(&*stack.at<Tensor>(first).storage(), std::move(layer));
+  if (!is_layer) return;
+  const Tensor& result = stack.at<Tensor>(first);
+  layer.sizes = Dims(result.sizes());
+  layers_.insert_or_assign(&*result.storage(), std::move(layer));
+}
+
+// Layers whose result is not what was made any more, or that would read something else if they ran again.
+void Tracer::forget_layers(const StorageImpl& written) {
+  std::erase_if(layers_, [&](const auto& entry) {
+    bool reads = entry.first == &written;
+    each_tensor(entry.second.arguments, 0,
+                [&](const Tensor& t, size_t) { reads |= t.defined() && &*t.storage() == &written; });
+    return reads;
+  });
 }
 
 void Tracer::run_at_once(const graph::OperatorInfo& info, Stack& stack, size_t first) {
@@ -172,34 +191,74 @@ void Tracer::turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t f
   }
 }
 
-// (conv(x) - mean) * scale + bias is a convolution whose weight and bias are scaled.
+// A batch norm of a layer's columns is a layer whose weight and bias are scaled.
 bool Tracer::fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t first) {
   if (info.op != operators::_batch_norm_inference) return false;
-  const Tensor &x = stack.at<Tensor>(first), &mean = stack.at<Tensor>(first + 3),
+  const Tensor &x = stack.at<Tensor>(first), &gain = stack.at<Tensor>(first + 1),
+               &bias = stack.at<Tensor>(first + 2), &mean = stack.at<Tensor>(first + 3),
                &var = stack.at<Tensor>(first + 4);
-  Tensor gain = stack.at<Tensor>(first + 1), shift = stack.at<Tensor>(first + 2);
   const auto found = layers_.find(&*x.storage());
-  if (found == layers_.end() || !is_whole(x)) return false;
-  Stack arguments;
-  for (size_t i = 0; i < found->second.arguments.size(); ++i) arguments.push_copy(found->second.arguments, i);
-  const OperatorHandle op = found->second.op;
-  constexpr size_t kWeight = 1, kBias = 2, kTransposed = 6;
-  const Tensor weight = arguments.at<Tensor>(kWeight), bias = arguments.at<Tensor>(kBias);
-  if (arguments.at<bool>(kTransposed)) return false;
-  for (const Tensor& t : {weight, bias, mean, var, gain, shift})
-    if (is_traced(t) || (t.defined() && t.dtype() != x.dtype())) return false;
+  if (found == layers_.end() || !is_whole(x) || x.sizes() != IntArrayRef(found->second.sizes) ||
+      !is_fixed({gain, bias, mean, var}, x.dtype()))
+    return false;
 
-  Tensor scale = rsqrt(tenon::add(var, Scalar(stack.at<double>(first + 5))));
-  if (gain.defined()) scale = mul(scale, gain);
-  Dims columns(weight.sizes().size(), 1);
-  columns[0] = weight.sizes()[0];
-  arguments.at<Tensor>(kWeight) = mul(weight, scale.reshape(columns));
-  Tensor moved = mul(bias.defined() ? sub(bias, mean) : neg(mean), scale);
-  arguments.at<Tensor>(kBias) = shift.defined() ? tenon::add(moved, shift) : moved;
-  op.call_boxed(arguments);
-  const Tensor result = arguments.at<Tensor>(0);
+  Affine norm{mean, rsqrt(tenon::add(var, Scalar(stack.at<double>(first + 5)))), bias};
+  if (gain.defined()) norm.scale = mul(norm.scale, gain);
+  const Layer& layer = found->second;
+  const bool is_convolution = layer.op == operators::convolution;
+  Stack call;
+  if (is_convolution ? !fold_into_convolution(layer.arguments, norm, call)
+                     : x.dim() != 2 || !fold_into_product(layer, norm, call))
+    return false;
+  (is_convolution ? layer.op : OperatorHandle(operators::addmm)).call_boxed(call);
   stack.drop(stack.size() - first);
-  stack.push(result);
+  stack.push(call.at<Tensor>(0));
+  return true;
+}
+
+Tensor Tracer::Affine::of(const Tensor& y) const {
+  const Tensor scaled = mul(y.defined() ? sub(y, mean) : neg(mean), scale);
+  return shift.defined() ? tenon::add(scaled, shift) : scaled;
+}
+
+// Whether they follow from nothing that a run brings, and have the dtype; absent ones do.
+bool Tracer::is_fixed(std::initializer_list<Tensor> weights, DType dtype) const {
+  return std::ranges::all_of(
+      weights, [&](const Tensor& t) { return !t.defined() || (!is_traced(t) && t.dtype() == dtype); });
+}
+
+bool Tracer::fold_into_convolution(const Stack& arguments, const Affine& norm, Stack& call) const {
+  constexpr size_t kWeight = 1, kBias = 2, kTransposed = 6, kGroups = 8;
+  const Tensor &weight = arguments.at<Tensor>(kWeight), &bias = arguments.at<Tensor>(kBias);
+  if (!is_fixed({weight, bias}, norm.scale.dtype())) return false;
+  // As [groups, .., columns of a group, ..]: a transposed one has its columns behind what it reads.
+  const auto sizes = weight.sizes();
+  const int64_t groups = arguments.at<int64_t>(kGroups), columns = norm.scale.numel() / groups;
+  const Tensor grouped =
+      arguments.at<bool>(kTransposed)
+          ? mul(weight.reshape({groups, sizes[0] / groups, columns, -1}),
+                norm.scale.reshape({groups, 1, columns, 1}))
+          : mul(weight.reshape({groups, columns, -1}), norm.scale.reshape({groups, columns, 1}));
+  for (size_t i = 0; i < arguments.size(); ++i) call.push_copy(arguments, i);
+  call.at<Tensor>(kWeight) = grouped.reshape(sizes);
+  call.at<Tensor>(kBias) = norm.of(bias);
+  return true;
+}
+
+// mm(x, w) and addmm(bias, x, w).
+bool Tracer::fold_into_product(const Layer& layer, const Affine& norm, Stack& call) const {
+  const bool adds = layer.op == operators::addmm;
+  const size_t left = layer.op.traits().anchor.left;
+  const Tensor& weight = layer.arguments.at<Tensor>(left + 1);
+  const Tensor bias = adds ? layer.arguments.at<Tensor>(0) : Tensor();
+  if (!is_fixed({weight, bias}, norm.scale.dtype())) return false;
+  const auto is_one = [&](size_t i) { return layer.arguments.at<Scalar>(i).to_double() == 1; };
+  if (adds && (!is_one(3) || !is_one(4))) return false;
+  call.push(norm.of(bias));
+  call.push_copy(layer.arguments, left);
+  call.push(mul(weight, norm.scale));
+  call.push(Scalar(1));
+  call.push(Scalar(1));
   return true;
 }
 

@@ -3,6 +3,7 @@
 // Inference.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,15 +31,25 @@ class Tracer final : public GraphWriter {
   std::vector<std::pair<graph::StorageId, tenon::Storage>> constants;
 
  private:
-  /// The product that made a tensor: its result is that of `op` on these arguments.
+  /// The convolution or product that made a tensor: its result is that of `op` on these arguments.
   struct Layer {
     OperatorHandle op;
     Stack arguments;
+    Dims sizes;  // of the result
+  };
+  /// What a batch norm does to a layer's columns: (y - mean) * scale + shift.
+  struct Affine {
+    tenon::Tensor mean, scale, shift;                // no shift: 0
+    tenon::Tensor of(const tenon::Tensor& y) const;  // none: 0
   };
   void run_at_once(const graph::OperatorInfo& info, Stack& stack, size_t first);
   void keep_constants(const Stack& stack, size_t first);
   void take_over(const tenon::Tensor& t);
+  void forget_layers(const StorageImpl& written);
   bool fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t first);
+  bool is_fixed(std::initializer_list<tenon::Tensor> weights, DType dtype) const;
+  bool fold_into_convolution(const Stack& arguments, const Affine& norm, Stack& call) const;
+  bool fold_into_product(const Layer& layer, const Affine& norm, Stack& call) const;
   void turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t first);
   tenon::Tensor turned(const tenon::Tensor& weight);
 

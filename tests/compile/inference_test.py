@@ -1,6 +1,7 @@
 """tenon.inference: the same results as the module, planned once. `exact=True` gives eager's bits."""
 
 import gc
+import re
 import threading
 
 import numpy as np
@@ -78,6 +79,57 @@ def test_a_norm_is_folded_into_the_convolution_before_it():
     net, x = convnet(), tenon.randn(1, 3, 12, 12)
     exact, folded = tenon.inference(net, x, exact=True), tenon.inference(net, x)
     assert " 9 steps" in exact.report() and " 7 steps" in folded.report()
+
+
+def random_norms(module):
+    """Statistics and weights of batch norms that are not those of a new one."""
+    for part in module.modules():
+        for t in [*part.buffers(recurse=False), *part.parameters(recurse=False)] if hasattr(part, "running_mean") else ():
+            if t.is_floating_point():
+                t.data.copy_(tenon.rand(t.shape) + 0.5)
+    return module.eval()
+
+
+FOLDED = {
+    "transposed": (lambda: [nn.ConvTranspose2d(4, 6, 3, groups=2), nn.BatchNorm2d(6)], (1, 4, 5, 5)),
+    "transposed without a bias": (lambda: [nn.ConvTranspose1d(3, 4, 2, bias=False), nn.BatchNorm1d(4, affine=False)], (2, 3, 5)),
+    "linear": (lambda: [nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 4, bias=False), nn.BatchNorm1d(4)], (3, 8)),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_norms_are_folded_into_what_is_before_them(name):
+    make, shape = FOLDED[name]
+    module, x = random_norms(nn.Sequential(*make())), tenon.randn(*shape)
+    plan = tenon.inference(module, x)
+    with tenon.no_grad():
+        np.testing.assert_allclose(plan(x).numpy(), module(x).numpy(), rtol=1e-4, atol=1e-5)
+    exact = tenon.inference(module, x, exact=True)
+    assert int(re.search(r"(\d+) steps", plan.report())[1]) < int(re.search(r"(\d+) steps", exact.report())[1])
+
+
+def written_result(x, conv, norm):
+    return norm(conv(x).relu_())
+
+
+def other_shape(x, conv, norm):
+    return norm(conv(x).reshape(2, 3, 2, 8))
+
+
+def written_argument(x, conv, norm):
+    x = x * 2
+    y = conv(x)
+    x.add_(1)
+    return norm(y) + x.sum()
+
+
+@pytest.mark.parametrize("f", [written_result, other_shape, written_argument])
+def test_a_norm_of_something_else_than_the_layers_result_stays(f):
+    conv, norm = nn.Conv2d(2, 3, 3), random_norms(nn.BatchNorm2d(3))
+    x = tenon.randn(2, 2, 6, 6)
+    with tenon.no_grad():
+        wanted = f(x, conv, norm)
+        np.testing.assert_allclose(tenon.inference(lambda x: f(x, conv, norm), x)(x).numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_convolution_whose_result_is_used_twice_stays():

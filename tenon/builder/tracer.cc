@@ -231,7 +231,7 @@ bool Tracer::fold_into_convolution(const Stack& arguments, const Affine& norm, S
   constexpr size_t kWeight = 1, kBias = 2, kTransposed = 6, kGroups = 8;
   const Tensor &weight = arguments.at<Tensor>(kWeight), &bias = arguments.at<Tensor>(kBias);
   if (!is_fixed({weight, bias}, norm.scale.dtype())) return false;
-  // As [groups, .., columns of a group, ..]: a transposed one has its columns behind what it reads.
+  // As [groups, .., columns of a group, ..]: a transposed one reads along the dimension before its columns.
   const auto sizes = weight.sizes();
   const int64_t groups = arguments.at<int64_t>(kGroups), columns = norm.scale.numel() / groups;
   const Tensor grouped =

@@ -183,6 +183,12 @@ def test_inputs_of_any_stride():
         np.testing.assert_allclose(run(other, y).numpy(), other.numpy() + 2 * y.numpy(), rtol=1e-6)
 
 
+def test_inputs_keep_their_values():
+    run = tenon.inference(lambda x: x.relu_() + 1, tenon.ones(2))
+    x = tenon.tensor([-1.0, 2.0])
+    assert run(x).tolist() == [1, 3] and x.tolist() == [-1, 2]
+
+
 def test_structures_and_other_arguments():
     def f(pair, *, scale, names):
         return {"sum": (pair[0] + pair[1]) * scale, "parts": [pair[0] - 1, names]}

@@ -143,8 +143,8 @@ def inference(module: Callable[..., Any], *example: Any, exact: bool = False, **
         scores = run(other_image)
 
     The module is called once with tensors without values. What follows from its weights alone is computed then, batch norms are
-    folded into the convolutions before them, weights are copied to the order in which products read them, and the rest becomes one
-    plan, whose memory is planned, too. Results differ from eager's by rounding where something was folded. With `exact=True` the bits
+    folded into the convolutions and linear layers before them, weights are copied to the order in which products read them, and the
+    rest becomes one plan, whose memory is planned, too. What the module writes in place stays in the plan: inputs keep their values. Results differ from eager's by rounding where something was folded. With `exact=True` the bits
     are eager's, and the weights are read where they are, so that changes of them show. Threads may run it at once. Gradients are not
     recorded.
 

@@ -3,14 +3,16 @@
 # were recorded, for each room and folder.
 #
 #   scripts/test_recorded.sh                 all of them, but for what tests/not_recorded.txt names
-#   scripts/test_recorded.sh --sample SEED   about a tenth, chosen by the seed
+#   scripts/test_recorded.sh --sample SEED   about a tenth of those that are not slow, chosen by the seed
 #   TENON_FLUSH=random:SEED scripts/test_recorded.sh    what is recorded is cut at random points
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export TENON_COMPILE=all
+slow=all
 if [ "${1:-}" = --sample ]; then
   TENON_COMPILE=sample:$2
+  slow=none
   export GTEST_TOTAL_SHARDS=10 GTEST_SHARD_INDEX=$(($2 % 10))
 fi
 # Names of C++ tests have a dot and no slash.
@@ -36,7 +38,7 @@ pytest_of() { PYTHONPATH=build/release/python .venv/bin/python -m pytest -q -p n
 log=build/recorded.conformance.log
 pytest_of tests/conformance >"$log" 2>&1 &
 conformance=$!
-pytest_of tests --ignore tests/conformance || passed=no
+pytest_of tests --ignore tests/conformance --slow "$slow" || passed=no
 wait "$conformance" || passed=no
 tail -n 40 "$log"
 [ "$passed" = yes ]

@@ -58,8 +58,8 @@ class autocast:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return function
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        return func
 
 
 class GradScaler:

@@ -477,7 +477,7 @@ def test_every_expression_in_the_dtypes_that_the_kits_page_leaves_out(opencl):
     deep = bool(os.environ.get("TENON_CONFORMANCE_DEEP"))
     rest, thorough = (("uint8", "int16"), ("int32",)) if deep else ((), ())
     plan = Plan(dtypes=("int8", "int32", "float16", "float64", "complex128", *rest), thorough=thorough, few=("plain",), large=(), samples=1,
-                outs=("empty",), gradients=("float64", "complex128"), order=False, second=deep)  # fmt: skip
+                outs=("empty",), gradients=("float64", "complex128"), order=(), second=deep)  # fmt: skip
     bench = Bench("opencl", plan, Claims("opencl"))
     operators = [(op, row) for entry in table.entries().values() for row in [row_of(entry)] for op in forms_of(entry, row)
                  if bench.claims.is_pointwise(op)]

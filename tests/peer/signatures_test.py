@@ -18,6 +18,7 @@ LACKS = {
     "save": ({"pickle_module", "pickle_protocol", "_use_new_zipfile_serialization", "_disable_byteorder_record"}, "one format"),
     "set_grad_enabled.__call__": ({"orig_func"}, "the decorator's own name"),
     "autograd.set_grad_enabled.__call__": ({"orig_func"}, "the decorator's own name"),
+    "compile": ({"model", "name", "recompile_limit", "isolate_recompiles", "dynamic_shapes"}, "nothing is compiled again; `fn` is the function"),
     "nn.Hardtanh": ({"min_value", "max_value"}, "deprecated"),
     "nn.functional.softmin": ({"_stacklevel"}, "for a warning"),
     "nn.RMSNorm.forward": ({"x"}, "named input, as in the other norms"),

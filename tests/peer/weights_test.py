@@ -88,7 +88,7 @@ def test_what_pytorch_saves_otherwise_is_refused_by_name(tmp_path):
         (torch.ones(2, device="meta"), {}, "it holds a tensor on the meta device"),
         (torch.strided, {}, "it holds a layout"),
         (np.float64(1), {}, "names numpy"),
-        (torch.ones(2, dtype=torch.uint16), {}, "torch.uint16, a dtype that Tenon does not have"),
+        (torch.ones(2, dtype=torch.complex32), {}, "torch.complex32, a dtype that Tenon does not have"),
     ]:
         torch.save(value, path, **options)
         with pytest.raises(ValueError, match=text):

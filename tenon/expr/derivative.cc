@@ -10,7 +10,8 @@ namespace tenon::expr {
 namespace {
 
 std::string_view rule_of(const Node& n, int operand) {
-  return n.op == Op::Call ? functions()[n.bits].derivative[operand] : info(n.op).derivative[operand];
+  if (n.op == Op::Call) return functions()[n.bits].derivative[operand];
+  return info(n.op).derivative[operand];
 }
 
 // The slope of node `id` by its operand; kNoNode where it is zero.

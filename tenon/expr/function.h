@@ -11,29 +11,47 @@
 
 namespace tenon::expr {
 
+/// The text of a literal in one word, of which a table of functions has many.
+struct Text {
+  constexpr Text() = default;
+  constexpr Text(const char* literal) : start(literal) {}
+  constexpr Text(std::string_view literal) : start(literal.data()) {}
+  constexpr operator std::string_view() const { return empty() ? std::string_view() : start; }
+  constexpr bool empty() const { return start == nullptr; }
+
+  const char* start = nullptr;
+};
+
 /// One function of the language.
 struct Function {
   std::string_view name;
   uint8_t arity = 1;
   /// Derivative by each parameter over `x`, `y`, `z` and `result`; an empty one is zero everywhere.
-  std::string_view derivative[3] = {};
+  Text derivative[3] = {};
   /// Definitions over `x`, `y`, `z`. The narrowest that fits a compute type is used; without one, the
   /// function cannot be computed in that type.
-  std::string_view body = {};        ///< Every compute type.
-  std::string_view body_float = {};  ///< float32 and float64.
-  std::string_view body_f32 = {};
-  std::string_view body_f64 = {};
-  std::string_view body_int = {};  ///< int32 and int64.
+  Text body = {};        ///< Every compute type.
+  Text body_float = {};  ///< float32 and float64.
+  Text body_f32 = {};
+  Text body_f64 = {};
+  Text body_int = {};  ///< int32 and int64.
+  /// The internal function of float64 by which float32 computes in float64, where fewer terms than those of
+  /// `body_f64` are right to float32's last place; empty: this one.
+  Text short_form = {};
   /// Whether the result is a mask (isnan) rather than a number.
   bool mask = false;
   /// Whether only other definitions may call it, and not users.
   bool internal = false;
+  /// Whether an internal one has a primitive: another one's short form.
+  bool kernel = false;
   /// Whether a `where` that chooses between it and something else should ask first if any element needs it.
   bool costly = false;
   /// Whether printed code calls it rather than inlining it: long definitions with several uses.
   bool apart = false;
-  /// Whether machines with AVX-512 run the primitive of AVX2: long ones that are seldom called.
+  /// Whether machines with AVX-512 run the primitives of AVX2: long ones that are seldom called.
   bool narrow = false;
+  /// The same of float64 alone, where float32 has a short definition of its own.
+  bool narrow_f64 = false;
   /// One line for the documentation.
   std::string_view doc = {};
 

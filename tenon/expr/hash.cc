@@ -29,7 +29,8 @@ void add_call(Mixer& m, const Node& n, Level level) {
   const Function& f = functions()[n.bits];
   m.add(f.name);
   if (level == Level::Written) {
-    for (const std::string_view body : {f.body, f.body_float, f.body_f32, f.body_f64, f.body_int})
+    for (const std::string_view body :
+         {f.body, f.body_float, f.body_f32, f.body_f64, f.body_int, f.short_form})
       m.add(body);
   } else if (f.runs_in(n.type)) {  // else it is no legal call
     m.add(definition(static_cast<uint16_t>(n.bits), n.type).key);

@@ -300,7 +300,9 @@ class Instantiator {
 
   // A function that is defined in float64 alone, of float32.
   NodeId wide_call(const Node& n, Type type) {
-    Node out{.op = Op::Call, .type = Type::F64, .arity = n.arity, .bits = n.bits};
+    const std::string_view form = functions()[n.bits].short_form;
+    const uint64_t function = form.empty() ? n.bits : find_function(form);
+    Node out{.op = Op::Call, .type = Type::F64, .arity = n.arity, .bits = function};
     for (int i = 0; i < n.arity; ++i)
       out.args[i] = convert(visit(n.args[i], Type::F32), Type::F32, Type::F64);
     return convert(t_.add(out), Type::F64, type);

@@ -14,7 +14,8 @@ bool is_logic(Op op) { return info(op).rule == TypeRule::Bitwise; }
 
 bool runs(const Primitive& p) {
   if (p.op == Op::Call) {
-    return !functions()[p.function].internal && functions()[p.function].runs_in(p.type);
+    const Function& f = functions()[p.function];
+    return (!f.internal || f.kernel) && f.runs_in(p.type);
   }
   switch (info(p.op).rule) {
     case TypeRule::Floating:

@@ -14,7 +14,11 @@ namespace {
 // Highway's headers are a minor part (docs/decisions/0001-kernel-compile-budget.md).
 constexpr size_t kKernelsPerFile = 48;
 
-bool is_narrow(const Primitive& p) { return p.op == Op::Call && functions()[p.function].narrow; }
+bool is_narrow(const Primitive& p) {
+  if (p.op != Op::Call) return false;
+  const Function& f = functions()[p.function];
+  return f.narrow || (f.narrow_f64 && p.type == Type::F64);
+}
 
 }  // namespace
 

@@ -75,7 +75,7 @@ def _near(a, rng):
 
 def _ENVELOPE(x):
     """Half of what the extrema of Bessel functions around x reach."""
-    return 0.39 / abs(x) ** 0.5 if abs(x) > 0.8 else 0
+    return np.where(np.abs(x) > 0.8, 0.39 / np.maximum(np.abs(x), 0.8) ** 0.5, 0.0)
 
 
 #: Name in tenon.special and torch.special: (mpmath's value, how inputs are drawn, unit, name in scipy.special); the unit a number or a
@@ -191,29 +191,48 @@ def measure(name, samples, peers):
         for column, f in peers.items():
             with np.errstate(all="ignore"):
                 results = f(name, *args)
-            units = [unit(float(x)) for x in args[0]] if callable(unit) else [unit] * len(values)
+            units = [float(unit(float(x))) for x in args[0]] if callable(unit) else [unit] * len(values)
             errors = [error(r, v, wide, u) for r, v, u in zip(results, values, units) if least < abs(v) < most or v == 0]
             worst[column, wide] = max(errors)
     return worst
 
 
-def measure_floats(name, count):
-    """The largest error of Tenon's float32 at `count` inputs, against its own float64, in units of the value."""
-    rng = np.random.default_rng(11)
-    of = _peers()["Tenon"]
+def _floats(name, count):
+    """Arrays of arguments, some `count` in all: of one argument numbers at even steps through all bit patterns, or all of them."""
     chunk = 1 << 18
-    worst = 0.0
+    if name in ONE:
+        step = max(1, (1 << 32) // count)
+        for start in range(0, 1 << 32, chunk * step):
+            yield [np.arange(start, min(start + chunk * step, 1 << 32), step, dtype=np.int64).astype(np.uint32).view(np.float32)]
+        return
+    rng = np.random.default_rng(11)
     for _ in range(-(-count // chunk)):
-        if name in ONE:
-            args = [np.concatenate([d(rng, chunk // len(ONE[name][1])) for d in ONE[name][1]])]
-        else:
-            first = TWO[name][1][0](rng, chunk)
-            args = [first, TWO[name][1][1](rng, chunk) if TWO[name][1][1] else _near(first, rng)]
-        args = [x.astype(np.float32) for x in args]
-        narrow, wide = of(name, *args), of(name, *(x.astype(np.float64) for x in args))
-        kept = (np.abs(wide) < 2.0**127) & (np.abs(wide) > 2.0**-126)
-        last = np.ldexp(1.0, np.frexp(np.abs(wide[kept]))[1] - 24)
-        worst = max(worst, float(np.max(np.abs(narrow[kept] - wide[kept]) / last)))
+        first = TWO[name][1][0](rng, chunk)
+        yield [x.astype(np.float32) for x in (first, TWO[name][1][1](rng, chunk) if TWO[name][1][1] else _near(first, rng))]
+
+
+def _within(name, x):
+    """Which numbers the row is about, where a function has another one below some number."""
+    rest = next((other for other in ONE if other.startswith(f"{name}, x < ")), None)
+    bound = (rest or name).partition("<")[2]
+    return np.full(x.shape, True) if not bound else x > float(bound) if rest else x < float(bound)
+
+
+def measure_floats(name, count):
+    """The largest error of Tenon's float32 at `count` inputs, against its own float64."""
+    of = _peers()["Tenon"]
+    worst = 0.0
+    unit = ONE[name][2] if name in ONE else None
+    for args in _floats(name, count):
+        with np.errstate(all="ignore"):
+            narrow, wide = of(name, *args), of(name, *(x.astype(np.float64) for x in args))
+            kept = (np.abs(wide) < 2.0**127) & (np.abs(wide) > 2.0**-126) & _within(name, args[0])
+            if not np.array_equal(np.isnan(narrow), np.isnan(wide)) or not np.isfinite(narrow[kept]).all():
+                return math.inf
+            scale = np.maximum(np.abs(wide), unit(args[0].astype(np.float64)) if callable(unit) else unit or 0)
+        last = np.ldexp(1.0, np.maximum(np.frexp(scale[kept])[1], -125) - 24)
+        if kept.any():
+            worst = max(worst, float(np.max(np.abs(narrow[kept] - wide[kept]) / last)))
     return worst
 
 
@@ -240,7 +259,7 @@ so that digits are lost as it grows; none is left below -2^70.
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=1000)
-    parser.add_argument("--floats", type=int, default=10_000_000)
+    parser.add_argument("--floats", type=int, default=10_000_000, help="inputs of the last column; 4294967296 for all numbers")
     parser.add_argument("--function")
     parser.add_argument("--output")
     options = parser.parse_args()
@@ -250,7 +269,7 @@ def main():
         found = measure(name, options.samples, peers)
         lines.append(f"| {name} | " + " | ".join(f"{_text(found.get((c, False)))} | {_text(found.get((c, True)))}" for c in peers) + f" | {_text(measure_floats(name, options.floats))} |")
         print(lines[-1], file=sys.stderr, flush=True)
-    about = f"{options.samples} inputs of each function. *Many float32*: Tenon's float32 at {options.floats:,} inputs, against its own float64."
+    about = f"{options.samples} inputs of each function. *Many float32*: Tenon's float32 at {options.floats:,} inputs, against its own float64; of one argument at even steps through all numbers."
     text = HEAD + about + "\n\n" + "\n".join(lines) + "\n"
     if options.output:
         with open(options.output, "w", encoding="utf-8") as file:

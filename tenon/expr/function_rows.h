@@ -13,7 +13,7 @@ std::span<const Function> logarithm_functions() noexcept;
 std::span<const Function> power_functions() noexcept;
 std::span<const Function> trigonometric_functions() noexcept;
 std::span<const Function> special_functions() noexcept;
-std::span<const Function> normal_functions() noexcept;
+std::span<const Function> probability_functions() noexcept;
 std::span<const Function> gamma_functions() noexcept;
 std::span<const Function> bessel_functions() noexcept;
 std::span<const Function> hankel_functions() noexcept;

@@ -15,7 +15,7 @@ std::span<const Function> functions() noexcept {
     std::vector<Function> rows;
     for (const auto family :
          {basic_functions(), exponential_functions(), logarithm_functions(), power_functions(),
-          trigonometric_functions(), special_functions(), normal_functions(), gamma_functions(),
+          trigonometric_functions(), special_functions(), probability_functions(), gamma_functions(),
           bessel_functions(), hankel_functions()}) {
       rows.insert(rows.end(), family.begin(), family.end());
     }

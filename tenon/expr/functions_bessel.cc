@@ -1,8 +1,9 @@
 // Modified Bessel functions. Of the first kind: up to 3 a power series of x^2, up to 8 e^x times a
 // polynomial, beyond e^x / sqrt(x) times a polynomial of 1 / x. Of the second: up to 1 a logarithm or a pole
-// and a power series, beyond e^-x / sqrt(x) times polynomials of 1 / x. float32 computes in float64.
-// Coefficients: Chebyshev interpolation in 45 digits or more, rounded; the values in the middle in two
-// numbers.
+// and a power series, beyond e^-x / sqrt(x) times polynomials of 1 / x. float32 computes in float64, but for
+// i1e. Coefficients: Chebyshev interpolation in 45 digits or more, rounded; the values in the middle in two
+// numbers. Of i1e in float32: least squares whose weights level the largest relative errors (Lawson), rounded
+// one after the other.
 #include "tenon/expr/function_rows.h"
 
 namespace tenon::expr {
@@ -60,6 +61,12 @@ constexpr std::string_view kOverRootLow = R"(
   let c_lo = (x - c) + y;
   let m = c / r;
   (fma(-m, r, c) + (c_lo - m * r_lo)) / r)";
+constexpr std::string_view kOverRootLowF32 = R"(
+  let r = sqrt(z);
+  let i = 1 / r;
+  let c = x + y;
+  let m = c / r;
+  fma(-m, r, c) * i + ((x - c) + y - m * (0.5 * fma(-r, r, z) * i)) * i)";
 constexpr std::string_view kI0 = R"(
   let a = abs(x);
   let v = min(max(a, 3), 800);
@@ -95,6 +102,30 @@ constexpr std::string_view kI1e = R"(
   let n = min(a, 3);
   let y = where(v > 8, over_root(0x1.8ebe783a8403p-2, i1_far(max(v, 8)), v), 0x1.42f8bf222f73fp-3 + i1_middle(min(v, 8)));
   let w = where(a < 3, times_exp(i1_near(n), 0, -n), y);
+  where(x == x, copysign(w, x), x))";
+// float32: up to 2 a power series times e^-x, up to 5 a polynomial, beyond one of 1 / x over sqrt(x).
+constexpr std::string_view kI1eNearF32 = R"(
+  let z = x * x;
+  let v = x * (z * poly(z, 0x1p-4, 0x1.55554ap-9, 0x1.c7219ap-15, 0x1.6b4a8p-21, 0x1.9e6938p-28));
+  let i = fma(x, 0.5, v);
+  let r = exp_rest(-abs(x));
+  let y = fma(i, fma(r * r, exp_poly(r), r), v - fma(x, -0.5, i)) + i;
+  y * from_bits(shift_left(bits(exp_exponent(-abs(x))) - rounder_bits + bias, mantissa_bits)))";
+constexpr std::string_view kI1eMiddleF32 = R"(
+  let s = x - 3.5;
+  let p = poly(s, -0x1.293646p-6, 0x1.a5e696p-10, 0x1.f03d68p-13, -0x1.b92fa6p-13, 0x1.60171ep-14, -0x1.af926p-16,
+                  0x1.b561cap-18, -0x1.91ff5p-20, 0x1.98bf32p-22, -0x1.29765p-24);
+  0x1.7fcb9p-3 + fma(s, p, -0x1.cd5ee2p-28))";
+constexpr std::string_view kI1eFarF32 = R"(
+  let s = 1 / x - 0.09375;
+  let p = poly(s, -0x1.470fe4p-3, -0x1.00f556p-4, -0x1.4eedaep-4, -0x1.d8d8c2p-3, -0x1.050156p+0, -0x1.24e59ap+0,
+                  0x1.967662p+4, 0x1.73c534p+6);
+  let r = fma(s, p, -0x1.92f238p-28);
+  over_root(0x1.89b1aep-2, r, x) + over_root_low(0x1.89b1aep-2, r, x))";
+constexpr std::string_view kI1eF32 = R"(
+  let a = abs(x);
+  let far = where(a < 5, i1e_middle(a), i1e_far(min(max(a, 5), 0x1.fffffep127)));
+  let w = where(a < 2, i1e_near(min(a, 2)), where(a == inf, 0, far));
   where(x == x, copysign(w, x), x))";
 // What log_hi(x) + log_lo(x) rounds off.
 constexpr std::string_view kLogRest = R"(
@@ -193,8 +224,12 @@ constexpr Function kRows[] = {
     {.name = "i1_near", .body_f64 = kI1Near, .internal = true},
     {.name = "i1_middle", .body_f64 = kI1Middle, .internal = true, .costly = true},
     {.name = "i1_far", .body_f64 = kI1Far, .internal = true, .costly = true},
-    {.name = "over_root", .arity = 3, .body_f64 = kOverRoot, .internal = true},
-    {.name = "over_root_low", .arity = 3, .body_f64 = kOverRootLow, .internal = true},
+    {.name = "over_root", .arity = 3, .body_float = kOverRoot, .internal = true},
+    {.name = "over_root_low",
+     .arity = 3,
+     .body_f32 = kOverRootLowF32,
+     .body_f64 = kOverRootLow,
+     .internal = true},
     {.name = "i1",
      .derivative = {"where(abs(x) < 1e-300, 0.5, i0(x) - result / x)"},
      .body_f64 = kI1,
@@ -210,10 +245,14 @@ constexpr Function kRows[] = {
      .body_f64 = kI0e,
      .narrow = true,
      .doc = "e^-|x| * i0(x)"},
+    {.name = "i1e_near", .body_f32 = kI1eNearF32, .internal = true},
+    {.name = "i1e_middle", .body_f32 = kI1eMiddleF32, .internal = true},
+    {.name = "i1e_far", .body_f32 = kI1eFarF32, .internal = true, .costly = true},
     {.name = "i1e",
      .derivative = {"where(abs(x) < 1e-300, 0.5, i0e(x) - result * (sign(x) + 1 / x))"},
+     .body_f32 = kI1eF32,
      .body_f64 = kI1e,
-     .narrow = true,
+     .narrow_f64 = true,
      .doc = "e^-|x| * i1(x)"},
     {.name = "log_whole", .body_f64 = kLogSum, .internal = true, .apart = true},
     {.name = "log_lost", .body_f64 = kLogRest, .internal = true, .apart = true},

@@ -1,6 +1,7 @@
-// The gamma function's kin: lgamma, digamma, Hurwitz' zeta, polygamma. float32 computes in float64.
-// Coefficients: Chebyshev interpolation in 70 digits, rounded. Where a value passes through zero between
-// smooth ends, its zeros are factors; logarithms and their products come in two numbers, `_hi` and `_lo`.
+// The gamma function's kin: lgamma, digamma, Hurwitz' zeta, polygamma. float32 computes in float64, of some
+// by short forms. Coefficients: Chebyshev interpolation in 70 digits, rounded. Where a value passes through
+// zero between smooth ends, its zeros are factors; logarithms and their products come in two numbers, `_hi`
+// and `_lo`.
 #include "tenon/expr/function_rows.h"
 
 namespace tenon::expr {
@@ -99,24 +100,6 @@ constexpr std::string_view kGamma = R"(
   let near = lgamma_near(n) - where(small, log(abs(x)), 0);
   let above = where(x < 4, near, lgamma_far(x));
   where(abs(x) == inf, inf, where(x <= -0.5, lgamma_reflected(x), above)))";
-// sin(pi x) / (pi x) by the distance from the nearest integer.
-constexpr std::string_view kSinc = R"(
-  let a = abs(x);
-  let n = round(a);
-  let r = a - n;
-  let s = sin_pi_hi(r) / (0x1.921fb54442d18p+1 * a);
-  let odd = trunc(0.5 * n) != 0.5 * n;
-  let z = r * r;
-  let near = fma(z, 0x1.45f306dc9c883p-2 * poly(z, -0x1.4abbce625be53p+2, 0x1.466bc6775aae2p+1, -0x1.32d2cce62bd7cp-1, 0x1.50783487edb3cp-4,
-       -0x1.e3074fdd8bd87p-8, 0x1.e8f43419874c7p-12, -0x1.6fad6c65af106p-16, 0x1.aac5c5a7945bcp-21,
-       -0x1.7ff5f2829eb3p-26), 1);
-  where(a < 0.5, near, where(a < inf, where(odd, -s, s), where(a == inf, 0, x))))";
-// By symmetry that of the part above 1/2, where it is log1p of a positive number, which is as exact as that
-// is. Below the smallest normal number the quotient may be infinite.
-constexpr std::string_view kLogit = R"(
-  let d = 2 * x - 1;
-  let y = copysign(log1p(abs(d) / min(x, 1 - x)), d);
-  where((x >= 0) & (x < smallest_normal), logit_tiny(x), y))";
 // The sum of (x + k)^-2, x > 0: eight terms and Euler and Maclaurin's of what follows, or those alone.
 constexpr std::string_view kTrigammaPositive = R"(
   let near = x < 8;
@@ -201,158 +184,6 @@ constexpr std::string_view kDigamma = R"(
   let below = pi_cot(r) + (p + where(a < 1, 0, q));
   let y = where(x < 0, where(r == 0, nan, below), above);
   where(x == 0, copysign(inf, -x), where(x == inf, inf, where(x == -inf, nan, y))))";
-// x^a e^-a / Gamma(a + 1) of a = x and x = y, its logarithm in two numbers.
-constexpr std::string_view kGammaDensity = R"(
-  let far = x >= 3;
-  let b = where(far, x, 3) + 1;
-  let g = where(far, lgamma_far_hi(b), lgamma_near(min(x, 3)));
-  let g_lo = where(far, lgamma_far_lo(b) + (x - (b - 1)) * log_hi(b), 0);
-  let tiny = y < 0x1p-1000;
-  let n = max(y, 0x1p-1000);
-  let l = where(tiny, log(y), log_hi(n));
-  let p = x * l;
-  let p_lo = fma(x, l, -p) + where(tiny, 0, x * log_lo(n));
-  let d = p - y;
-  let d_back = d - p;
-  let d_lo = (p - (d - d_back)) - (y + d_back);
-  let e = d - g;
-  let e_back = e - d;
-  let e_lo = (d - (e - e_back)) - (g + e_back);
-  let low = (p_lo + d_lo) + (e_lo - g_lo);
-  let v = exp(e + low);
-  fma(v, sum_low(e, low), v))";
-// P by its power series, as a quotient.
-constexpr std::string_view kGammaSeries = R"(
-  let p = 1;
-  let q = 1;
-  for k = 56 to 1 {
-    let q = (x + k) * q;
-    let p = fma(y, p, q);
-  }
-  gamma_density(x, y) * (p / q))";
-// Q by Legendre's continued fraction.
-constexpr std::string_view kGammaFraction = R"(
-  let s = y - x;
-  let f = s + 153;
-  for k = 76 to 1 { let f = (s + (2 * k - 1)) - k * (k - x) / f; }
-  gamma_density(x, y) * (x / f))";
-// Q for x < 1 and y < 1.25, where P is nearly 1: what is left of its series without the first term.
-constexpr std::string_view kGammaSmall = R"(
-  let t = x * log(y) - lgamma_near(x);
-  let s = 0;
-  let p = 1;
-  for k = 22 to 1 { let s = (1 / (x + k) - y * s * (1 / (k + 1))) * 1; }
-  let e = expm1(t);
-  (1 + e) * (x * y * s) - e)";
-// The smaller of P and Q by Temme's expansion (1979), uniform in y, for x >= 20 and y / x from 0.4 to 2.2.
-constexpr std::string_view kTemmeSum =
-    R"(let n = x; poly(y, poly(n, -0x1.5555555555555p-2, 0x1.5555555555555p-4, -0x1.e573ac901e574p-7, 0x1.2f684bda12f68p-10,
-       0x1.71de3a556c734p-12, -0x1.76e06fec7273bp-13, 0x1.48c5892f7cd83p-15, -0x1.255370652afc1p-19,
-       -0x1.f1b22f594c6b5p-20, 0x1.bd6d21e4b4109p-21, -0x1.7b5f9a2d0465cp-23, 0x1.ccf5ceb7f0d9fp-28,
-       0x1.6097d55c37c1cp-27, -0x1.2d2197c7a2faap-28, 0x1.f6e66d24d5c8ap-31, -0x1.c0d9b6edf2b0bp-36,
-       -0x1.0070a87340428p-34, 0x1.ac9475c463659p-36, -0x1.61ca701fd754ap-38, 0x1.ef98008f5eec2p-44,
-       0x1.7ba0759769d7cp-42, -0x1.3989bebb193cp-43, 0x1.0104fc4369a3cp-45, -0x1.283fe7950ad7bp-51,
-       -0x1.1ca914d71a27cp-49, 0x1.d2e7d5ca48b9p-51, -0x1.7cfbcf3db9bfcp-53, 0x1.75713641cd216p-59,
-       0x1.af2c06678a063p-57, -0x1.5ff773ccd8f52p-58), poly(n, -0x1.e573ac901e574p-10, -0x1.c71c71c71c71cp-9, 0x1.5ac056b015acp-9, -0x1.0394f6f09e723p-10,
-       0x1.af83440e53dbcp-13, -0x1.af83440e53dbcp-22, -0x1.2fa4ae89e5afp-16, 0x1.00a9cabd6b83ep-17,
-       -0x1.b0bdfcc629cbap-20, 0x1.3f59230a8357cp-28, 0x1.280f2cde3f847p-23, -0x1.ee23d0cba8aeep-25,
-       0x1.9aa7a30de114cp-27, -0x1.349fbca3a377bp-36, -0x1.1564ecff73d58p-30, 0x1.c9b434bf3c34ep-32,
-       -0x1.78a5056f8ce45p-34, 0x1.113e3a466db9ep-44, 0x1.f8041c5540ea2p-38, -0x1.9ccf2fab4608bp-39,
-       0x1.519580a10cd82p-41, -0x1.f3b7a5dcd1851p-53, -0x1.c068b448455eap-45, 0x1.6d8a9ef5c1827p-46,
-       -0x1.29b03783db2a2p-48, 0x1.e9264affa1c17p-61, 0x1.892658e7d5d81p-52, -0x1.3f74bc03ba8d3p-53), poly(n, 0x1.0ee643b990ee6p-8, -0x1.5f7268edab4c8p-9, 0x1.948b0fcd6e9ep-11, 0x1.0db20a88f4696p-19,
-       -0x1.c253efaa1a932p-14, 0x1.bbf43daf4fe53p-15, -0x1.ac2d05890f2c3p-17, 0x1.26154ae39151dp-25,
-       0x1.7058929663937p-20, -0x1.522cb05171911p-21, 0x1.32ac81c15d3d7p-23, -0x1.c24bd0e740a6cp-33,
-       -0x1.e437343a46f5dp-27, 0x1.ac0d455e2536p-28, -0x1.77c5829460139p-30, 0x1.0962774f638bbp-40,
-       0x1.1b1056c188672p-33, -0x1.e9778dbc61371p-35, 0x1.a55da34225759p-37, -0x1.2c681309d6007p-48,
-       -0x1.33f39f65c6eeep-40, 0x1.0675f56b95f3bp-41, -0x1.be16182b001e8p-44, 0x1.5d3b42a398b8fp-56,
-       0x1.3f2fe637bc2b8p-47, -0x1.0d569dc447d0dp-48), poly(n, 0x1.547d93b34e2b6p-11, 0x1.e13ce465fa859p-13, -0x1.ebfb188b7cap-12, 0x1.18b9b5bf2d984p-12,
-       -0x1.3d2a3a29b5d9dp-14, -0x1.0152a1871f27ap-22, 0x1.73df462204ef4p-17, -0x1.7cd6f27b3f02p-18,
-       0x1.7e0201539310ep-20, -0x1.ea23269c140a7p-36, -0x1.6c2dcffbefeefp-23, 0x1.5bde8ef4c4dc7p-24,
-       -0x1.4853ced169327p-26, 0x1.50c3f0dd501ebp-39, 0x1.1b66a39794ba9p-29, -0x1.040c53b2491fp-30,
-       0x1.d9b15465daec1p-33, -0x1.f46057e1c9d1fp-47, -0x1.812d3d94d533bp-36, 0x1.587d7a7c1a668p-37,
-       -0x1.328e9df2eb8b6p-39, 0x1.1e54cdbaa3443p-54, 0x1.def3f46a086e5p-43, -0x1.a4d8ed36b49dcp-44), poly(n, -0x1.c3e0b02da7bf9p-11, 0x1.9b0ff6874f2c4p-11, -0x1.3999a85a4237ap-12, -0x1.88f2ae1def9dp-20,
-       0x1.16908b48ce058p-14, -0x1.4ce3fd902bcadp-15, 0x1.7db4c02846e81p-17, 0x1.13b3c5b7cb45ep-32,
-       -0x1.c71c074985d3fp-20, 0x1.de37d9f09164cp-21, -0x1.ec676cf33153cp-23, 0x1.041515bab6adap-35,
-       0x1.efe94304ac16bp-26, -0x1.e78e449f4e3bep-27, 0x1.d9a9f1a8b7696p-29, -0x1.033ba70791e5ep-42,
-       -0x1.b14f212618752p-32, 0x1.9911dbca7ce93p-33, -0x1.7f2fac5e22aaep-35, 0x1.7088090f49aabp-50,
-       0x1.49465337812c4p-38, -0x1.2e7ac3cc20208p-39), poly(n, -0x1.6128ac5a4fa71p-12, -0x1.247604839c038p-14, 0x1.22be87360ef1fp-12,
-       -0x1.a2042c5148e27p-13, 0x1.1d1e9cb24760bp-14, 0x1.30bdcf208080ep-23, -0x1.c823fc1b3cc36p-17,
-       0x1.0d0e229150428p-17, -0x1.338eb19652fd9p-19, -0x1.659cfde0bb2ebp-32, 0x1.741504e5c87c2p-22,
-       -0x1.8c267becd0c0fp-23, 0x1.9e630225a095bp-25, -0x1.4411c5ac40e35p-46, -0x1.b15bbf334c8c3p-28,
-       0x1.b2a3adb58623dp-29, -0x1.af0f32d677057p-31, 0x1.762c060bd9bdap-48, 0x1.9b9c5831849dcp-34,
-       -0x1.8d0152b8692bap-35, 0x1.7bf5ea6674b5fp-37), poly(n, 0x1.168ef1b0931c8p-11, -0x1.36773bdb97b48p-11, 0x1.1c0950d3ecb9dp-12, 0x1.a8411da6cab49p-21,
-       -0x1.5600945495b37p-14, 0x1.d6bdf83130dc1p-15, -0x1.3382f4cf48618p-16, -0x1.a74243fa27729p-29,
-       0x1.d115d4f5dcc68p-19, -0x1.10587854fcb37p-19, 0x1.36c8903447d35p-21, 0x1.074e709bf4b8bp-42,
-       -0x1.7b2f7de505322p-24, 0x1.9778c6d79bcc1p-25, -0x1.af0ea334cc20ep-27, 0x1.858ba968e7d04p-44,
-       0x1.cf0f99fa070bcp-30, -0x1.d77155071f99bp-31, 0x1.daf3327a51b54p-33), poly(n, 0x1.691879c01efb4p-12, 0x1.b1d75d3346711p-15, -0x1.5f3385098cebfp-12, 0x1.26eeb5ece1d9fp-12,
-       -0x1.cc642787368cep-14, -0x1.119c70312e0a2p-23, 0x1.d179830b113abp-16, -0x1.3269164e3e304p-16,
-       0x1.8467d794bd7f2p-18, 0x1.0f82da50cdaeep-31, -0x1.1c6acec59f442p-20, 0x1.4b12ad51452d5p-21,
-       -0x1.7929779607d63p-23, -0x1.6d32eed259534p-40, 0x1.cf11fbdf49e99p-26, -0x1.f4e88c5d1cae1p-27), poly(n, -0x1.5629b3187b744p-11, 0x1.b8239c670e69p-11, -0x1.cb967b4446107p-12, -0x1.762676b30cfd6p-21,
-       0x1.5d1157082916dp-13, -0x1.0c16fcea7ddb2p-13, 0x1.84637d3f583cdp-15, 0x1.3937992ec9b02p-28,
-       -0x1.6384af9ac219dp-17, 0x1.c738f198ab55p-18, -0x1.1adec9530a7adp-19, -0x1.2ed3c124b7492p-36,
-       0x1.952f970ac9b03p-22, -0x1.d599e3b2187a2p-23), poly(n, -0x1.38dff1cc96982p-11, -0x1.2e31f9b7913eap-14, 0x1.63969bb825829p-11,
-       -0x1.4f9f2582dd0a5p-11, 0x1.22fb20c28e8ap-12, 0x1.86c71c8cebf16p-23, -0x1.63a803aebc9b7p-14,
-       0x1.00120036172bp-14, -0x1.618fcc48d37bcp-16, -0x1.e7018e8be333p-31, 0x1.2fe63d892e1a9p-18,
-       -0x1.7d8d3a891d8bap-19), poly(n, 0x1.5d4ae684527bfp-10, -0x1.f5dbcaf756cdep-10, 0x1.22b37f1b46951p-10, 0x1.0a9ef61e90004p-20,
-       -0x1.0aba998a532bfp-11, 0x1.c01c0b52c3345p-12, -0x1.618e482f9d229p-13, -0x1.1759e6f571329p-27,
-       0x1.7bdf837b4e13p-15)))";
-constexpr std::string_view kGammaUniform = R"(
-  let d = y - x;
-  let back = d - y;
-  let d_lo = (y - (d - back)) - (x + back);
-  let m = d / x;
-  let m_lo = (fma(-m, x, d) + d_lo) / x;
-  let left = m < -0.2928;
-  let right = m > 0.4142;
-  let n = where(left, 2 * m + 1, where(right, 0.5 * m - 0.5, m));
-  let lost = where(right, sum_low(0.5 * m, -0.5), 0);
-  let k = where(left, 0x1.62e42fefa39efp-1, where(right, -0x1.62e42fefa39efp-1, 0));
-  let k_lo = where(left, 0x1.abc9e3b39803fp-56, where(right, -0x1.abc9e3b39803fp-56, 0));
-  let p = m - n;
-  let q = p + k;
-  let h = 0.5 * n * n;
-  let g = q + h;
-  let c = log_tail_small(n);
-  let f_hi = g - c;
-  let g_lo = sum_low(q, h) + (fma(0.5 * n, n, -h) + (sum_low(p, k) + (sum_low(m, -n) + k_lo)));
-  let low = (sum_low(g, -c) + (g_lo - lost / (1 + n))) + m_lo * m / (1 + m);
-  let f = f_hi + low;
-  let f_lo = sum_low(f_hi, low);
-  let z = x * f;
-  let z_lo = fma(x, f, -z) + x * f_lo;
-  let e = exp(-z);
-  let w = copysign(sqrt(2 * (f + f_lo)), m);
-  let s = temme_sum(w, 1 / x) * (0.3989422804014327 / sqrt(x));
-  let r = sqrt(z);
-  let t = fma(e, -z_lo, e) * (0.5 * erfcx(r) + where(m < 0, -s, s));
-  where(x == inf, 0, t))";
-constexpr std::string_view kGammaP = R"(
-  let uniform = (x >= 20) & (y > 0.4 * x) & (y < 2.2 * x);
-  let series = (y < x) | (y < 1.25);
-  let small = (x < 1) & (y < 1.25) & (y > 0);
-  let some = (x > 0) & (x < 1e5) & (y > 0) & (y < inf);
-  let a = where(some, x, 1);
-  let b = where(some, y, 1);
-  let u = gamma_uniform(where(uniform, x, 20), where(uniform, y, 20));
-  let p = where(series, min(gamma_series(a, b), 1), 1 - gamma_fraction(a, b));
-  let q = where(some, p, where(y < x, 0, 1));
-  let v = where(uniform, where(y < x, u, 1 - u), q);
-  let w = where((x == 0) | (y == inf), where((y > 0) & (x < inf), 1, nan), where((y == 0) | (x == inf), 0, v));
-  where((x >= 0) & (y >= 0), w, nan))";
-constexpr std::string_view kGammaQ = R"(
-  let uniform = (x >= 20) & (y > 0.4 * x) & (y < 2.2 * x);
-  let series = (y < x) | (y < 1.25);
-  let small = (x < 1) & (y < 1.25) & (y > 0);
-  let some = (x > 0) & (x < 1e5) & (y > 0) & (y < inf);
-  let a = where(some, x, 1);
-  let b = where(some, y, 1);
-  let u = gamma_uniform(where(uniform, x, 20), where(uniform, y, 20));
-  let p = where(series, 1 - min(gamma_series(a, b), 1), gamma_fraction(a, b));
-  let s = where(small, gamma_small(where(small, x, 0.5), where(small, y, 0.5)), p);
-  let q = where(some, s, where(y < x, 1, 0));
-  let v = where(uniform, where(y < x, 1 - u, u), q);
-  let w = where((x == 0) | (y == inf), where((y > 0) & (x < inf), 0, nan), where((y == 0) | (x == inf), 1, v));
-  where((x >= 0) & (y >= 0), w, nan))";
 // Hurwitz' zeta(x, y) for x > 1 and y > 0, by Euler and Maclaurin: 9 terms, then 12 Bernoulli numbers over
 // factorials. Terms count the rounding of y + k. The rest is (y + 10)^(1 - x) times its series, which is
 // normal where the sum is.
@@ -411,6 +242,70 @@ constexpr std::string_view kZeta = R"(
   let v = where(y > 0, above, where(y == 0, inf, zeta_negative(s, where(y < 0, y, -0.5))));
   where((x > 1) & (y == y), where(x == inf, where(y == 1, 1, where(y > 1, 0, inf)), v), where(x == 1, inf, nan)))";
 
+// Short forms, by which float32 computes in float64: right to 2^-27 or better. Coefficients: least squares
+// whose weights level the largest relative errors (Lawson), of values in 40 digits.
+constexpr std::string_view kLogShort = R"(
+  let n = log_exponent(x);
+  let f = log_fraction(x);
+  let p = poly(f, -0x1.fffffffeec9c6p-2, 0x1.555555652777dp-2, -0x1.0000015a14abbp-2, 0x1.999988a48cb73p-3,
+               -0x1.5554681ea9aep-3, 0x1.2494e10f088b6p-3, -0x1.0022be6b0df2p-3, 0x1.c6e4bf4638164p-4,
+               -0x1.94b36cba31587p-4, 0x1.71da448f9ca2bp-4, -0x1.7dad3dddcbd5p-4, 0x1.77e1fc6ca258ep-4,
+               -0x1.8cb636159ab09p-5);
+  fma(n, 0x1.62e42fefa39efp-1, fma(f * f, p, f)))";
+constexpr std::string_view kGammaRest1Short = R"(
+  poly(x, 0x1.2788cfccc047cp-1, -0x1.f6465118e7565p-3, 0x1.3e54302d183dcp-3, -0x1.d7ab0de95a13ep-4,
+       0x1.79dfce225790ep-4, -0x1.3bd45b9c539b7p-4, 0x1.0fe34473a7cd6p-4, -0x1.f829eb56273e7p-5,
+       0x1.cd962b868193p-5, -0x1.f318bd7134628p-6, 0x1.7ade6f5b35b16p-6, -0x1.63f64ffc7b02p-4,
+       0x1.634c89b39212ep-4))";
+constexpr std::string_view kGammaRest2Short = R"(
+  poly(x - 1.75, 0x1.72c209553f045p-2, -0x1.0d3a361c8e957p-4, 0x1.06a74dfc41f27p-6, -0x1.21a43d0310a66p-8,
+       0x1.555980e23e013p-10, -0x1.a38a59b177d34p-12, 0x1.0de8df1bf91a6p-13, -0x1.5f454d4400dfdp-15,
+       0x1.738aff253c931p-17, -0x1.d08519f3607cfp-19, 0x1.65c57ab0a4fd3p-19, -0x1.fcc6ebf259edep-21))";
+constexpr std::string_view kGammaNearShort =
+    "x * (x - 1) * where(x < 0.5, lgamma_rest_1_short(x), lgamma_rest_2_short(x))";
+constexpr std::string_view kGammaFarShort = R"(
+  let v = 1 / x;
+  let s = v * poly(v * v, 0x1.555551ba28e79p-4, -0x1.6bdbabe60375fp-9, 0x1.8167060aa31a3p-11);
+  (x - 0.5) * log_short(x) - x + (s + 0x1.d67f1c864beb5p-1))";
+constexpr std::string_view kGammaReflectedShort = R"(
+  let a = -x;
+  let r = abs(a - round(a));
+  let q = a * (r * poly(r * r, 0x1.921fb52068f3bp+1, -0x1.4abbc166da8cdp+2, 0x1.4668af4e62c7dp+1,
+             -0x1.324ccabbbdd3ap-1, 0x1.3daff5959d1dap-4));
+  let b = where(a < 4, lgamma_near_short(a - 1), lgamma_far_short(max(a, 4)));
+  where(r == 0, inf, 0x1.250d048e7a1bdp+0 - log_short(q) - b))";
+constexpr std::string_view kGammaShort = R"(
+  let small = abs(x) < 0.5;
+  let near = lgamma_near_short(where(small, x, min(x, 4) - 1)) + where(small, minus_log_abs(x), 0);
+  let y = where(x < 4, near, lgamma_far_short(max(x, 4)));
+  where(abs(x) == inf, inf, where(x <= -0.5, lgamma_reflected_short(x), y)))";
+constexpr std::string_view kZetaPositiveShort = R"(
+  let sum = zeta_power_short(y, -x);
+  for k = 1 to 4 { let sum = sum + zeta_power_short(y + k, -x); }
+  let b = y + 5;
+  let n = x - 1;
+  let u = 1 / b;
+  let v = u * u;
+  let t = x * u;
+  let t3 = t * ((x + 1) * (x + 2)) * v;
+  let t5 = t3 * ((x + 3) * (x + 4)) * v;
+  let t7 = t5 * ((x + 5) * (x + 6)) * v;
+  let s = t * 0x1.5555555555555p-4 - 0x1.6c16c16c16c17p-10 * t3;
+  let s = s + (0x1.1566abc011567p-15 * t5 - 0x1.bbd779334ef0bp-21 * t7);
+  let p = zeta_power_short(b, -n);
+  where(y == inf, 0, where(p == 0, sum, sum + p * fma(u, 0.5 + s, 1 / n))))";
+constexpr std::string_view kZetaNegativeShort = R"(
+  let f = y - floor(y);
+  let even = trunc(0.5 * x) == 0.5 * x;
+  let down = zeta_positive_short(x, 1 - f) - zeta_positive_short(x, 1 - y);
+  let sum = zeta_positive_short(x, f) + where(even, down, -down);
+  where(trunc(x) != x, nan, where((f == 0) | (y == -inf), inf, sum)))";
+constexpr std::string_view kZetaShort = R"(
+  let s = where(x > 1, x, 2);
+  let above = zeta_positive_short(s, where(y > 0, y, 1));
+  let v = where(y > 0, above, where(y == 0, inf, zeta_negative_short(s, where(y < 0, y, -0.5))));
+  where((x > 1) & (y == y), where(x == inf, where(y == 1, 1, where(y > 1, 0, inf)), v), where(x == 1, inf, nan)))";
+
 constexpr Function kRows[] = {
     {.name = "log_hi",
      .body_f64 = kLogHi,
@@ -429,16 +324,12 @@ constexpr Function kRows[] = {
     {.name = "lgamma_far_lo", .body_f64 = kGammaFarLo, .internal = true},
     {.name = "lgamma_far", .body_f64 = kGammaFar, .internal = true, .costly = true},
     {.name = "lgamma_reflected", .body_f64 = kGammaReflected, .internal = true, .costly = true},
-    {.name = "lgamma", .derivative = {"digamma(x)"}, .body_f64 = kGamma, .doc = "log(|gamma(x)|)"},
-    {.name = "sinc",
-     .derivative = {"where(x == 0, 0, (cos(pi * (x - 2 * round(0.5 * real(x)))) - result) / x)"},
-     .body_f64 = kSinc,
-     .doc = "sin(pi x) / (pi x)"},
-    {.name = "logit_tiny", .body_f64 = "log(x)", .internal = true, .costly = true},
-    {.name = "logit",
-     .derivative = {"where((x >= 0) & (x <= 1), 1 / (x * (1 - x)), nan)"},
-     .body_f64 = kLogit,
-     .doc = "log(x / (1 - x))"},
+    {.name = "lgamma",
+     .derivative = {"digamma(x)"},
+     .body_f64 = kGamma,
+     .short_form = "lgamma_short",
+     .narrow = true,
+     .doc = "log(|gamma(x)|)"},
     {.name = "digamma_near", .body_f64 = kDigammaNear, .internal = true},
     {.name = "digamma_far", .body_f64 = kDigammaFar, .internal = true, .costly = true},
     {.name = "digamma_positive", .body_f64 = kDigammaPositive, .internal = true},
@@ -466,43 +357,39 @@ constexpr Function kRows[] = {
      .arity = 2,
      .derivative = {"nan", "-x * zeta(x + 1, y)"},
      .body_f64 = kZeta,
+     .short_form = "zeta_short",
+     .narrow = true,
      .doc = "Hurwitz' zeta function, the sum of (y + k)^-x"},
-    {.name = "gamma_density", .arity = 2, .body_f64 = kGammaDensity, .internal = true, .apart = true},
-    {.name = "gamma_series",
+    {.name = "log_short", .body_f64 = kLogShort, .internal = true, .doc = "of a normal number"},
+    {.name = "minus_log_abs", .body_f64 = "-log(abs(x))", .internal = true, .costly = true},
+    {.name = "lgamma_rest_1_short", .body_f64 = kGammaRest1Short, .internal = true, .costly = true},
+    {.name = "lgamma_rest_2_short", .body_f64 = kGammaRest2Short, .internal = true, .costly = true},
+    {.name = "lgamma_near_short", .body_f64 = kGammaNearShort, .internal = true, .apart = true},
+    {.name = "lgamma_far_short", .body_f64 = kGammaFarShort, .internal = true, .costly = true, .apart = true},
+    {.name = "lgamma_reflected_short", .body_f64 = kGammaReflectedShort, .internal = true, .costly = true},
+    {.name = "lgamma_short", .body_f64 = kGammaShort, .internal = true, .kernel = true},
+    {.name = "zeta_power_short",
      .arity = 2,
-     .body_f64 = kGammaSeries,
+     .body_f64 = "exp(y * log_short(x))",
+     .internal = true,
+     .apart = true},
+    {.name = "zeta_positive_short",
+     .arity = 2,
+     .body_f64 = kZetaPositiveShort,
      .internal = true,
      .costly = true,
      .apart = true},
-    {.name = "gamma_fraction",
+    {.name = "zeta_negative_short",
      .arity = 2,
-     .body_f64 = kGammaFraction,
+     .body_f64 = kZetaNegativeShort,
      .internal = true,
-     .costly = true,
-     .apart = true},
-    {.name = "gamma_small",
+     .costly = true},
+    {.name = "zeta_short",
      .arity = 2,
-     .body_f64 = kGammaSmall,
+     .body_f64 = kZetaShort,
      .internal = true,
-     .costly = true,
-     .apart = true},
-    {.name = "temme_sum", .arity = 2, .body_f64 = kTemmeSum, .internal = true},
-    {.name = "gamma_uniform",
-     .arity = 2,
-     .body_f64 = kGammaUniform,
-     .internal = true,
-     .costly = true,
-     .apart = true},
-    {.name = "gammainc",
-     .arity = 2,
-     .derivative = {"nan", "exp((x - 1) * log(y) - y - lgamma(x))"},
-     .body_f64 = kGammaP,
-     .doc = "the lower incomplete gamma function over gamma(x)"},
-    {.name = "gammaincc",
-     .arity = 2,
-     .derivative = {"nan", "-exp((x - 1) * log(y) - y - lgamma(x))"},
-     .body_f64 = kGammaQ,
-     .doc = "the upper incomplete gamma function over gamma(x)"},
+     .kernel = true,
+     .narrow = true},
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Bessel functions of the first and second kind: near 0 power series and a logarithm or a pole, beyond by
 // modulus and phase of the Hankel function, so that both of an order share their polynomials and keep their
-// zeros. The Airy function, which is one of order 1/3, and its derivative. float32 computes in float64.
-// Coefficients: Chebyshev interpolation in 45 digits, rounded.
+// zeros. The Airy function, which is one of order 1/3, and its derivative: float32 computes in float64.
+// Coefficients of float64: Chebyshev interpolation in 45 digits, rounded; of float32: least squares whose
+// weights level the largest errors (Lawson), of values in 40 digits, rounded one after the other.
 #include "tenon/expr/function_rows.h"
 
 namespace tenon::expr {
@@ -21,7 +22,7 @@ constexpr std::string_view kAngleLow = R"(
   let t = d + y;
   let back = t - d;
   let t_lo = (d - (t - back)) + (y - back);
-  t_lo + (d_lo + (circle_rest_low(x) - copysign(0.5 * half_pi_low, r))))";
+  t_lo + (d_lo + (circle_rest_low(x) - 0.5 * half_pi_low * copysign(1, r))))";
 // The sine of that angle; its cosine if z > 0.
 constexpr std::string_view kWave = R"(
   let t = wave_angle(x, y);
@@ -160,6 +161,93 @@ constexpr std::string_view kY1 = R"(
   let v = min(max(x, 1), 0x1.fffffffffffffp1023);
   let far = -hankel_1(v, 1);
   let y = where(x < 1, bessel_y1_near(where((x > 0) & (x < 1), x, 1)), where(x == inf, 0, far));
+  where(x > 0, y, where(x == 0, -inf, nan)))";
+// float32: sqrt(x) times the modulus less 0x1.988454p-1, and the phase, from 1.25 on of order 0 and from 1.5
+// on of order 1.
+constexpr std::string_view kModulus0F32 = R"(
+  let v = 1 / x;
+  poly(v, -0x1.857936p-26, -0x1.3659e2p-21, -0x1.9829f6p-5, -0x1.1d10acp-10, 0x1.86da0ep-4, -0x1.2d7c54p-4,
+          -0x1.4b0cecp-2, 0x1.1c430ap+0, -0x1.baa51ap+0, 0x1.8b61fp+0, -0x1.86dbf6p-1, 0x1.4cbb7p-3))";
+constexpr std::string_view kPhase0F32 = R"(
+  let v = 1 / x;
+  v * poly(v, -0x1.000032p-3, 0x1.26e886p-15, 0x1.05eb86p-4, 0x1.3987b8p-6, -0x1.917a4ap-2, 0x1.0bd6cp+0,
+              -0x1.9fa7f6p+0, 0x1.a2fd7p+0, -0x1.0e08a6p+0, 0x1.947d86p-2, -0x1.0b57d6p-4))";
+constexpr std::string_view kModulus1F32 = R"(
+  let v = 1 / x;
+  poly(v, -0x1.857936p-26, 0x1.b22952p-21, 0x1.32438ep-3, 0x1.9076ecp-10, -0x1.60e47ep-3, 0x1.a9ea7p-4,
+          0x1.e2b01cp-2, -0x1.5b8672p+0, 0x1.bb6b7ep+0, -0x1.257e38p+0, 0x1.45df88p-2))";
+constexpr std::string_view kPhase1F32 = R"(
+  let v = 1 / x;
+  v * poly(v, 0x1.800024p-2, -0x1.a82d84p-15, -0x1.4c9ecap-3, -0x1.b7524ap-6, 0x1.3df6acp-1, -0x1.647fc4p+0,
+              0x1.c85afap+0, -0x1.69954ap+0, 0x1.480a2p-1, -0x1.0326a8p-3))";
+// The function of the second kind at x, or of the first at -x: y and z are the two above. The wave is in two
+// numbers.
+constexpr std::string_view kHankelSumF32 = R"(
+  let v = abs(x);
+  let c = 0x1.988454p-1;
+  let t = wave_angle(v, z);
+  let low = wave_angle_low(v, z);
+  let k = bits(circle_quadrant(v)) + where(circle_rest(v) < 0, 3, 0) + where(x < 0, 1, 0);
+  let sine = (k & 1) == 0;
+  let w = where(sine, t, cos_high(t));
+  let w_lo = where(sine, sin_low(t, low), cos_low(t, low));
+  let m = over_root(c, y, v);
+  let h = fma(m, w, fma(over_root_low(c, y, v), w, m * w_lo));
+  where((k & 2) == 0, h, -h))";
+constexpr std::string_view kHankel0F32 = "hankel_sum(where(y > 0, -x, x), modulus_0(x), phase_0(x))";
+constexpr std::string_view kHankel1F32 = "hankel_sum(where(y > 0, -x, x), modulus_1(x), phase_1(x))";
+constexpr std::string_view kJ0LessOneF32 = R"(
+  let z = x * x;
+  z * poly(z, -0x1p-2, 0x1.fffffcp-7, -0x1.c71adep-12, 0x1.c6af1cp-18, -0x1.16e7c2p-24))";
+// 1 + x^2 * p, where the product is in two numbers.
+constexpr std::string_view kJ0NearF32 = R"(
+  let z = x * x;
+  let p = poly(z, -0x1p-2, 0x1.fffffcp-7, -0x1.c71adep-12, 0x1.c6af1cp-18, -0x1.16e7c2p-24);
+  let v = x * p;
+  fma(x, v, 1) + x * fma(x, p, -v))";
+constexpr std::string_view kJ1NearF32 = R"(
+  let z = x * x;
+  x * fma(z, poly(z, -0x1p-4, 0x1.555554p-9, -0x1.c71b7p-15, 0x1.6bd3a2p-21, -0x1.75b862p-28), 0.5))";
+// 2/pi times the logarithm in two numbers.
+constexpr std::string_view kY0NearF32 = R"(
+  let n = exponent(x);
+  let f = log_fraction(normal(x));
+  let big = n * ln_2_short;
+  let hi = big + f;
+  let lo = (big - hi + f) + fma(n, ln_2_short_low, log_tail(f));
+  let l = hi + lo;
+  let l_lo = hi - l + lo;
+  let p = 0x1.45f306p-1 * l;
+  let p_lo = fma(0x1.45f306p-1, l, -p) + fma(0x1.b9391p-26, l, 0x1.45f306p-1 * l_lo);
+  let z = x * x;
+  let lost = fma(fma(x, x, -z), 0x1.6bbcb8p-3, p_lo);
+  let q = poly(z, -0x1.2e4d6ap-4, 0x1.6bbcb8p-3, -0x1.075b82p-6, 0x1.1a707p-11, -0x1.402bc4p-17, 0x1.d2f4d2p-24);
+  p + (fma(p, bessel_j0_less_one(x), lost) + q))";
+constexpr std::string_view kY1NearF32 = R"(
+  let n = max(x, 0x1p-100);
+  let h = -0x1.45f306p-1 / x;
+  let h_lo = where(x < 0x1p-100, 0, (-0x1.b9391p-26 - fma(h, n, 0x1.45f306p-1)) / n);
+  let z = x * x;
+  let q = poly(z, -0x1.918662p-3, 0x1.bd399p-5, -0x1.835f9cp-9, 0x1.2cfd7cp-14, -0x1.1841f2p-20, 0x1.214248p-26);
+  h + fma(0x1.45f306p-1 * log(x), bessel_j1_near(x), fma(x, q, h_lo)))";
+constexpr std::string_view kJ0F32 = R"(
+  let a = abs(x);
+  let far = hankel_0(min(max(a, 1.25), 0x1.fffffep127), 1);
+  where(a < 1.25, bessel_j0_near(min(a, 1.25)), where(a == inf, 0, where(a == a, far, x))))";
+constexpr std::string_view kJ1F32 = R"(
+  let a = abs(x);
+  let far = hankel_1(min(max(a, 1.5), 0x1.fffffep127), 0);
+  let y = where(a < 1.5, bessel_j1_near(min(a, 1.5)), where(a == inf, 0, where(a == a, far, x)));
+  where(x < 0, -y, where(x == 0, x, y)))";
+constexpr std::string_view kY0F32 = R"(
+  let far = hankel_0(min(max(x, 1.25), 0x1.fffffep127), 0);
+  let near = bessel_y0_near(where((x > 0) & (x < 1.25), x, 1.25));
+  let y = where(x < 1.25, near, where(x == inf, 0, far));
+  where(x > 0, y, where(x == 0, -inf, nan)))";
+constexpr std::string_view kY1F32 = R"(
+  let far = -hankel_1(min(max(x, 1.5), 0x1.fffffep127), 1);
+  let near = bessel_y1_near(where((x > 0) & (x < 1.5), x, 1.5));
+  let y = where(x < 1.5, near, where(x == inf, 0, far));
   where(x > 0, y, where(x == 0, -inf, nan)))";
 // What sqrt(x) rounds off; x^(3/2) and what that does; 2/3 of it.
 constexpr std::string_view kRootLow = R"(let s = sqrt(x); 0.5 * fma(-s, s, x) / s)";
@@ -332,50 +420,66 @@ constexpr std::string_view kAiryPrime = R"(
   where(x < -2, where(x < -0x1p33, far, wave), where(x > 2, decay, where(x == x, inner, x))))";
 
 constexpr Function kRows[] = {
-    {.name = "wave_angle", .arity = 2, .body_f64 = kAngle, .internal = true},
-    {.name = "wave_angle_low", .arity = 2, .body_f64 = kAngleLow, .internal = true},
+    {.name = "wave_angle", .arity = 2, .body_float = kAngle, .internal = true},
+    {.name = "wave_angle_low", .arity = 2, .body_float = kAngleLow, .internal = true},
     {.name = "wave", .arity = 3, .body_f64 = kWave, .internal = true, .apart = true},
     {.name = "modulus_0_far", .body_f64 = kModulus0Far, .internal = true, .costly = true},
     {.name = "modulus_0_middle", .body_f64 = kModulus0Middle, .internal = true, .costly = true},
     {.name = "modulus_0_near", .body_f64 = kModulus0Near, .internal = true, .costly = true},
-    {.name = "modulus_0", .body_f64 = kModulus0, .internal = true},
+    {.name = "modulus_0", .body_f32 = kModulus0F32, .body_f64 = kModulus0, .internal = true},
     {.name = "phase_0_far", .body_f64 = kPhase0Far, .internal = true, .costly = true},
     {.name = "phase_0_middle", .body_f64 = kPhase0Middle, .internal = true, .costly = true},
     {.name = "phase_0_near", .body_f64 = kPhase0Near, .internal = true, .costly = true},
-    {.name = "phase_0", .body_f64 = kPhase0, .internal = true},
+    {.name = "phase_0", .body_f32 = kPhase0F32, .body_f64 = kPhase0, .internal = true},
     {.name = "modulus_0_centre", .body_f64 = kModulus0Centre, .internal = true},
     {.name = "modulus_1_far", .body_f64 = kModulus1Far, .internal = true, .costly = true},
     {.name = "modulus_1_middle", .body_f64 = kModulus1Middle, .internal = true, .costly = true},
     {.name = "modulus_1_near", .body_f64 = kModulus1Near, .internal = true, .costly = true},
-    {.name = "modulus_1", .body_f64 = kModulus1, .internal = true},
+    {.name = "modulus_1", .body_f32 = kModulus1F32, .body_f64 = kModulus1, .internal = true},
     {.name = "phase_1_far", .body_f64 = kPhase1Far, .internal = true, .costly = true},
     {.name = "phase_1_middle", .body_f64 = kPhase1Middle, .internal = true, .costly = true},
     {.name = "phase_1_near", .body_f64 = kPhase1Near, .internal = true, .costly = true},
-    {.name = "phase_1", .body_f64 = kPhase1, .internal = true},
+    {.name = "phase_1", .body_f32 = kPhase1F32, .body_f64 = kPhase1, .internal = true},
     {.name = "modulus_1_centre", .body_f64 = kModulus1Centre, .internal = true},
-    {.name = "hankel_0", .arity = 2, .body_f64 = kHankel0, .internal = true, .apart = true},
-    {.name = "hankel_1", .arity = 2, .body_f64 = kHankel1, .internal = true, .apart = true},
-    {.name = "bessel_j0_less_one", .body_f64 = kJ0LessOne, .internal = true},
-    {.name = "bessel_j1_near", .body_f64 = kJ1Near, .internal = true},
-    {.name = "bessel_y0_near", .body_f64 = kY0Near, .internal = true, .costly = true},
-    {.name = "bessel_y1_near", .body_f64 = kY1Near, .internal = true, .costly = true},
+    {.name = "hankel_sum", .arity = 3, .body_f32 = kHankelSumF32, .internal = true, .apart = true},
+    {.name = "hankel_0",
+     .arity = 2,
+     .body_f32 = kHankel0F32,
+     .body_f64 = kHankel0,
+     .internal = true,
+     .apart = true},
+    {.name = "hankel_1",
+     .arity = 2,
+     .body_f32 = kHankel1F32,
+     .body_f64 = kHankel1,
+     .internal = true,
+     .apart = true},
+    {.name = "bessel_j0_less_one", .body_f32 = kJ0LessOneF32, .body_f64 = kJ0LessOne, .internal = true},
+    {.name = "bessel_j0_near", .body_f32 = kJ0NearF32, .internal = true},
+    {.name = "bessel_j1_near", .body_f32 = kJ1NearF32, .body_f64 = kJ1Near, .internal = true},
+    {.name = "bessel_y0_near", .body_f32 = kY0NearF32, .body_f64 = kY0Near, .internal = true, .costly = true},
+    {.name = "bessel_y1_near", .body_f32 = kY1NearF32, .body_f64 = kY1Near, .internal = true, .costly = true},
     {.name = "bessel_j0",
      .derivative = {"-bessel_j1(x)"},
+     .body_f32 = kJ0F32,
      .body_f64 = kJ0,
      .narrow = true,
      .doc = "the Bessel function of the first kind, of order 0"},
     {.name = "bessel_j1",
      .derivative = {"where(abs(x) < 1e-300, 0.5, bessel_j0(x) - result / x)"},
+     .body_f32 = kJ1F32,
      .body_f64 = kJ1,
      .narrow = true,
      .doc = "the Bessel function of the first kind, of order 1"},
     {.name = "bessel_y0",
      .derivative = {"-bessel_y1(x)"},
+     .body_f32 = kY0F32,
      .body_f64 = kY0,
      .narrow = true,
      .doc = "the Bessel function of the second kind, of order 0"},
     {.name = "bessel_y1",
      .derivative = {"where(x == 0, inf, bessel_y0(x) - result / x)"},
+     .body_f32 = kY1F32,
      .body_f64 = kY1,
      .narrow = true,
      .doc = "the Bessel function of the second kind, of order 1"},

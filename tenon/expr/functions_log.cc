@@ -126,6 +126,29 @@ constexpr std::string_view kAtanh = R"(
   let low = (fma(-q, d, 2 * a) - q * ((1 - d) - a)) / d;
   copysign(where(a < 1, 0.5 * log1p_sum(q, low), where(a == 1, inf, nan)), x))";
 
+// By symmetry that of the part above 1/2, where it is log1p of a positive number, which is as exact as that
+// is. Below the smallest normal number the quotient may be infinite.
+constexpr std::string_view kLogit = R"(
+  let d = 2 * x - 1;
+  let y = copysign(log1p(abs(d) / min(x, 1 - x)), d);
+  where((x >= 0) & (x < smallest_normal), logit_tiny(x), y))";
+// x / (1 - x) is 2^n * (1 + s) / (1 - s), its logarithm n * ln(2) + 2 atanh(s), |s| < 0.21, where n comes
+// from the bits: they are nearly a logarithm. `low` is what 1 - x rounds off. Coefficients: least squares
+// whose weights level the largest relative errors (Lawson), rounded one after the other.
+constexpr std::string_view kLogitF32 = R"(
+  let c = 1 - x;
+  let low = (1 - c) - x;
+  let k = shift_right(bits(x) - bits(c) + 4194304, 23);
+  let n = from_bits(k + rounder_bits) - rounder;
+  let t = from_bits(bits(x) - shift_left(k, 23));
+  let s = (t - c - low) / (t + c);
+  let z = s * s;
+  let big = n * ln_2_short;
+  let hi = fma(2, s, big);
+  let lo = fma(2, s, big - hi);
+  let y = hi + fma(s * z, poly(z, 0x1.5555c6p-1, 0x1.991cd6p-2, 0x1.380e04p-2), fma(n, ln_2_short_low, lo));
+  where((x >= smallest_normal) & (x < 1), y, logit_edge(x)))";
+
 constexpr Function kRows[] = {
     {.name = "log_exponent", .body_float = kExponent, .internal = true, .doc = "n of a normal x"},
     {.name = "log_fraction", .body_float = kFraction, .internal = true, .doc = "f of a normal x"},
@@ -177,6 +200,17 @@ constexpr Function kRows[] = {
      .derivative = {"0.4342944819032518 / x"},
      .body_float = kLog10,
      .doc = "logarithm to base 10"},
+    {.name = "logit_tiny", .body_f64 = "log(x)", .internal = true, .costly = true},
+    {.name = "logit_edge",
+     .body_f32 = "where(x < 1, log(x), where(x == 1, inf, nan))",
+     .internal = true,
+     .costly = true},
+    {.name = "logit",
+     .derivative = {"where((x >= 0) & (x <= 1), 1 / (x * (1 - x)), nan)"},
+     .body_f32 = kLogitF32,
+     .body_f64 = kLogit,
+     .narrow_f64 = true,
+     .doc = "log(x / (1 - x))"},
     {.name = "logaddexp",
      .arity = 2,
      .derivative = {"sigmoid(x - y)", "sigmoid(y - x)"},

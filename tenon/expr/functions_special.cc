@@ -1,10 +1,12 @@
-// The error function. |x| < 1: x times a polynomial in x^2, its first coefficient 2/sqrt(pi) in two parts.
-// Above: 1 - exp(-x^2) * g(t) with g = exp(x^2) * erfc(x), smooth in t = (x - 2) / (x + 2); the subtrahend is
-// below 0.16. Coefficients: Sollya's fpminimax, in the type itself.
+// The error function, float64: |x| < 1: x times a polynomial in x^2, its first coefficient 2/sqrt(pi) in two
+// parts. Above: 1 - exp(-x^2) * g(t) with g = exp(x^2) * erfc(x), smooth in t = (x - 2) / (x + 2); the
+// subtrahend is below 0.16. Coefficients: Sollya's fpminimax, in the type itself. float32: 1 - exp(p(x)).
 //
 // erfc and the normal distribution's tail are e^(-z) * s(x), with z in two numbers, so that its rounding does
-// not grow with it, and s smooth: near 0 a polynomial of x, further out 1/x times one of 1/x. Coefficients:
-// Chebyshev interpolation in 60 digits, rounded; the first ones in two numbers.
+// not grow with it, and s smooth. float64: s is near 0 a polynomial of x, further out 1/x times one of 1/x.
+// Coefficients: Chebyshev interpolation in 60 digits, rounded; the first ones in two numbers. float32: s is a
+// polynomial of 1 / (1 + 0.35 x) at all x. Coefficients of float32 alone: least squares whose weights level
+// the largest relative errors (Lawson), rounded one after the other.
 #include "tenon/expr/function_rows.h"
 
 namespace tenon::expr {
@@ -19,9 +21,6 @@ constexpr std::string_view kInnerF64 = R"(
        -0x1.c02db4065d0f4p-11, 0x1.f9a327b07b566p-14, -0x1.f4d26a504bae9p-17, 0x1.b9e77fd25756ap-20,
        -0x1.5f79ddf2e0f41p-23, 0x1.fcf0c36166981p-27, -0x1.5179a47bb35d4p-30, 0x1.8f9acc96bb57cp-34,
        -0x1.511bf9801fd8ap-38))";
-constexpr std::string_view kOuterF32 = R"(
-  poly(x, 0x1.058672p-2, -0x1.b57036p-2, 0x1.eeea34p-3, -0x1.437d14p-4, 0x1.ebaf4ap-9, 0x1.c69e2cp-8,
-       -0x1.191ae4p-10, -0x1.0c6adap-12, 0x1.f83d4ep-11, -0x1.663b6cp-9))";
 constexpr std::string_view kOuterF64 = R"(
   poly(x, 0x1.058671b52c776p-2, -0x1.b57034efd3f73p-2, 0x1.eeea7dc8a7879p-3, -0x1.437f0b68c08e1p-4,
        0x1.e94715980173dp-9, 0x1.ca95ed51edca9p-8, -0x1.bc25a4c2118efp-11, -0x1.016b5be0484b9p-10,
@@ -30,12 +29,26 @@ constexpr std::string_view kOuterF64 = R"(
        -0x1.94c959216995p-19, 0x1.1abbd794f5958p-21, 0x1.5d6338b3ed14ap-18, -0x1.0ac73cd5d535dp-17,
        0x1.e1480a4141415p-19))";
 
-constexpr std::string_view kErf = R"(
+constexpr std::string_view kErfF64 = R"(
   let a = abs(x);
   let z = x * x;
   let inner = fma(x, two_over_sqrt_pi, x * fma(z, erf_inner(z), two_over_sqrt_pi_low));
   let outer = where(a >= erf_above, 1, fma(-exp(-z), erf_outer((a - 2) / (a + 2)), 1));
   copysign(where(a < 1, inner, outer), x))";
+// Below 7/8 x + x * q(x^2). e^(p(a)) = 2^n * e^r is at least 2^-25, and at most 0.22, so that it needs fewer
+// digits than the result has.
+constexpr std::string_view kErfF32 = R"(
+  let a = min(abs(x), erf_above);
+  let z = x * x;
+  let q = poly(z, 0x1.06eba8p-3, -0x1.81274p-2, 0x1.ce2d5cp-4, -0x1.b7ff8ap-6, 0x1.5430c6p-8,
+                  -0x1.a4c29p-11, 0x1.49af3ap-14);
+  let p = poly(a, -0x1.14b90ep-13, -0x1.20c0c6p+0, -0x1.46018ep-1, -0x1.ab5716p-4, 0x1.6f57dcp-6,
+                  -0x1.954c04p-9, 0x1.a56ef4p-13);
+  let e = exp_exponent(p);
+  let r = exp_rest(p);
+  let y = fma(r * r, poly(r, 0x1.fffdc2p-2, 0x1.555442p-3, 0x1.573bap-5, 0x1.12685ap-7), r) + 1;
+  let outer = fma(-y, from_bits(shift_left(bits(e) - rounder_bits + bias, mantissa_bits)), 1);
+  copysign(where(a < 0.875, fma(q, a, a), outer), x))";
 
 // What x + y rounds off, by Knuth's TwoSum.
 constexpr std::string_view kSumLow = R"(
@@ -52,17 +65,6 @@ constexpr std::string_view kQuotientLow = R"(
   fma(q, x, -fma(q, x, k)) + k)";
 
 // e^(x^2) * erfc(x), x >= 0; and what that rounds off.
-constexpr std::string_view kErfcNearF32 = R"(
-  let s = x - 1;
-  fma(s, poly(s, -0x1.17c4e2p-2, 0x1.3c2728p-3, -0x1.448416p-4, 0x1.33cb2cp-5,
-                           -0x1.10ea3ep-6, 0x1.c8b4e6p-8, -0x1.6cebbap-9, 0x1.148526p-10,
-                           -0x1.76e880p-12, 0x1.08c004p-13, -0x1.0a9634p-14, 0x1.55b17ap-16),
-                        fma(s, -0x1.2f4e3cp-27, 0x1.f2ad64p-31)))";
-constexpr std::string_view kErfcFarF32 = R"(
-  let u = 1 / x - 0.25;
-  0x1.18932cp-1 + fma(u, poly(u, -0x1.e94122p-4, -0x1.57a136p-3, 0x1.c18822p-3, -0x1.c6b02ep-6,
-                           -0x1.169a8ep-2, 0x1.8f2c44p-2, -0x1.22877cp-4, -0x1.27be5ap-2),
-                     -0x1.02622ep-32))";
 constexpr std::string_view kErfcNearF64 = R"(
   let s = x - 1;
   fma(s, poly(s, -0x1.17c4e3f17c050p-2, 0x1.3c27283c32cc4p-3, -0x1.44837f8906fd0p-4,
@@ -126,7 +128,7 @@ constexpr std::string_view kDecayLow = R"(
   let lost = fma(n, -ln_2_short_low, fma(n, -ln_2_short, -x) - r);
   fma(lost - y, exp_significand(-x), exp_tail(r)))";
 
-constexpr std::string_view kErfc = R"(
+constexpr std::string_view kErfcF64 = R"(
   let a = min(abs(x), erfc_below);
   let z = a * a;
   let m = erfc_scaled(a);
@@ -136,6 +138,36 @@ constexpr std::string_view kErfc = R"(
   let y = scale(p + low, exp_exponent(-z));
   let inner = fma(x, two_over_sqrt_pi, x * fma(z, erf_inner(z), two_over_sqrt_pi_low));
   where(a < 0.5, 1 - inner, where(x < 0, 2 - y, y)))";
+
+// e^(-x * y) * s, s = t * q(t) and t = 1 / (1 + z * x), where 0.35 / z * x is the argument of erfcx that s
+// is. x * y is at most 103. `lost` is what the divisor and the quotient round off, relative to t, and s grows
+// by `steep` as much; `low` is that and what q and the product round off. The scaling by 2^n comes last, in
+// two steps, so that denormals round once.
+constexpr std::string_view kTailF32 = R"(
+  let d = fma(z, x, 1);
+  let t = 1 / d;
+  let lost = fma(-t, d, 1) - t * fma(z, x, 1 - d);
+  let s = t - 0.5625;
+  let w = poly(s, 0x1.6c28f6p-1, 0x1.dd1702p-1, 0x1.c96066p-1, 0x1.18c4ccp-1, 0x1.981438p-4, -0x1.2d45e4p-3,
+               -0x1.8a3a98p-4, 0x1.22c22p-5, 0x1.389a6ap-5);
+  let q = fma(s, w, 0x1.a93394p-2);
+  let m = t * q;
+  let steep = fma(2.506, t, 0.635);
+  let low = fma(t, fma(s, w, 0x1.a93394p-2 - q) - 0x1.4fcb44p-26, fma(steep, lost * m, fma(t, q, -m)));
+  let v = x * y;
+  let e = exp_exponent(-v);
+  let n = e - rounder;
+  let b = fma(n, -ln_2_short, -v);
+  let g = fma(n, ln_2_short_low, fma(x, y, -v));
+  let r = b - g;
+  let u = fma(r * r, exp_poly(r), (b - r) - g);
+  let p = fma(m, r, fma(m, u, fma(low, r, low))) + m;
+  p * from_bits(shift_left(bits(e) - rounder_bits + (bias + 40), mantissa_bits)) * 0x1p-40)";
+// Beyond 10.1 it rounds to 0.
+constexpr std::string_view kErfcF32 = R"(
+  let a = min(abs(x), 10.1);
+  let y = scaled_tail(a, a, 0.35);
+  where(x < 0, 2 - y, y))";
 
 // x times the probability of less than x. Below 0 the scaling comes last, so that denormals round once.
 constexpr std::string_view kGeluByTail = R"(
@@ -252,23 +284,21 @@ constexpr std::string_view kMish = R"(
 
 constexpr Function kRows[] = {
     {.name = "erf_inner", .body_f32 = kInnerF32, .body_f64 = kInnerF64, .internal = true},
-    {.name = "erf_outer", .body_f32 = kOuterF32, .body_f64 = kOuterF64, .internal = true},
+    {.name = "erf_outer", .body_f64 = kOuterF64, .internal = true},
     {.name = "erf",
      .derivative = {"1.1283791670955126 * exp(-(x * x))"},
-     .body_float = kErf,
+     .body_f32 = kErfF32,
+     .body_f64 = kErfF64,
      .doc = "error function"},
-    {.name = "sum_low", .arity = 2, .body_float = kSumLow, .internal = true},
-    {.name = "quotient", .arity = 2, .body_float = kQuotient, .internal = true},
-    {.name = "quotient_low", .arity = 2, .body_float = kQuotientLow, .internal = true},
-    {.name = "erfc_near", .body_f32 = kErfcNearF32, .body_f64 = kErfcNearF64, .internal = true},
-    {.name = "erfc_far", .body_f32 = kErfcFarF32, .body_f64 = kErfcFarF64, .internal = true},
-    {.name = "erfc_outer", .body_float = "quotient(erfc_far(x), x)", .internal = true, .costly = true},
-    {.name = "erfc_outer_low",
-     .body_float = "quotient_low(erfc_far(x), x)",
-     .internal = true,
-     .costly = true},
-    {.name = "erfc_scaled", .body_float = kErfcScaled, .internal = true},
-    {.name = "erfc_scaled_low", .body_float = kErfcScaledLow, .internal = true},
+    {.name = "sum_low", .arity = 2, .body_f64 = kSumLow, .internal = true},
+    {.name = "quotient", .arity = 2, .body_f64 = kQuotient, .internal = true},
+    {.name = "quotient_low", .arity = 2, .body_f64 = kQuotientLow, .internal = true},
+    {.name = "erfc_near", .body_f64 = kErfcNearF64, .internal = true},
+    {.name = "erfc_far", .body_f64 = kErfcFarF64, .internal = true},
+    {.name = "erfc_outer", .body_f64 = "quotient(erfc_far(x), x)", .internal = true, .costly = true},
+    {.name = "erfc_outer_low", .body_f64 = "quotient_low(erfc_far(x), x)", .internal = true, .costly = true},
+    {.name = "erfc_scaled", .body_f64 = kErfcScaled, .internal = true},
+    {.name = "erfc_scaled_low", .body_f64 = kErfcScaledLow, .internal = true},
     {.name = "tail_near", .body_f64 = kTailNearF64, .internal = true},
     {.name = "tail_far", .body_f64 = kTailFarF64, .internal = true},
     {.name = "tail_outer", .body_f64 = "quotient(tail_far(x), x)", .internal = true, .costly = true},
@@ -276,9 +306,12 @@ constexpr Function kRows[] = {
     {.name = "tail_scaled", .body_f64 = kTailScaled, .internal = true},
     {.name = "tail_scaled_low", .body_f64 = kTailScaledLow, .internal = true},
     {.name = "decay_low", .arity = 2, .body_float = kDecayLow, .internal = true},
+    {.name = "scaled_tail", .arity = 3, .body_f32 = kTailF32, .internal = true},
     {.name = "erfc",
      .derivative = {"-1.1283791670955126 * exp(-(x * x))"},
-     .body_float = kErfc,
+     .body_f32 = kErfcF32,
+     .body_f64 = kErfcF64,
+     .narrow_f64 = true,
      .doc = "1 - erf(x), accurate where that is small"},
     {.name = "gelu_by_tail", .body_f64 = kGeluByTail, .internal = true},
     {.name = "times_more", .body_f32 = kTimesMoreF32, .internal = true},

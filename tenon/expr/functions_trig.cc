@@ -156,6 +156,19 @@ constexpr std::string_view kAcos = R"(
   let left = far + (((2 * half_pi - far) - 2 * s) - (2 * p - 2 * half_pi_low));
   where(a > 0.5, where(x > 0, 2 * (s + p), left), middle))";
 
+// sin(pi x) / (pi x) by the distance from the nearest integer.
+constexpr std::string_view kSinc = R"(
+  let a = abs(x);
+  let n = round(a);
+  let r = a - n;
+  let s = sin_pi_hi(r) / (0x1.921fb54442d18p+1 * a);
+  let odd = trunc(0.5 * n) != 0.5 * n;
+  let z = r * r;
+  let near = fma(z, 0x1.45f306dc9c883p-2 * poly(z, -0x1.4abbce625be53p+2, 0x1.466bc6775aae2p+1, -0x1.32d2cce62bd7cp-1, 0x1.50783487edb3cp-4,
+       -0x1.e3074fdd8bd87p-8, 0x1.e8f43419874c7p-12, -0x1.6fad6c65af106p-16, 0x1.aac5c5a7945bcp-21,
+       -0x1.7ff5f2829eb3p-26), 1);
+  where(a < 0.5, near, where(a < inf, where(odd, -s, s), where(a == inf, 0, x))))";
+
 constexpr Function kRows[] = {
     {.name = "asin_poly", .body_f32 = kAsinPolyF32, .body_f64 = kAsinPolyF64, .internal = true},
     {.name = "half_square", .body_float = kHalfSquare, .internal = true, .doc = "s^2"},
@@ -203,6 +216,10 @@ constexpr Function kRows[] = {
      .body_float = kAtan2,
      .doc = "the angle of the point (y, x), from -pi to pi"},
     {.name = "tan", .derivative = {"1 + result * result"}, .body_float = kTan, .doc = "tangent of radians"},
+    {.name = "sinc",
+     .derivative = {"where(x == 0, 0, (cos(pi * (x - 2 * round(0.5 * real(x)))) - result) / x)"},
+     .body_f64 = kSinc,
+     .doc = "sin(pi x) / (pi x)"},
     {.name = "atan", .derivative = {"1 / (1 + x * x)"}, .body_float = kAtan, .doc = "inverse tangent"},
 };
 

@@ -28,9 +28,12 @@ double log_add_exp(double a, double b) {
 }
 
 double normal_below(double a) { return 0.5 * std::erfc(-a * M_SQRT1_2); }
-double gelu_tanh(double a) {
-  return a / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a)));
+// a * sigmoid(y). The exponential is finite, and no denormal number, where the product is one.
+double times_sigmoid(double a, double y) {
+  const long double e = std::exp(-std::abs(static_cast<long double>(y)));
+  return static_cast<double>((y < 0 ? a * e : a) / (1 + e));
 }
+double gelu_tanh(double a) { return times_sigmoid(a, 2 * std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a)); }
 
 struct Row {
   std::string_view name;
@@ -65,7 +68,7 @@ constexpr Row kFunctions[] = {
     {"gelu", [](double a, double, double) { return a * normal_below(a); }},
     {"gelu_tanh", [](double a, double, double) { return gelu_tanh(a); }},
     {"mish", [](double a, double, double) { return a * std::tanh(softplus(a)); }},
-    {"silu", [](double a, double, double) { return a / (1 + std::exp(-a)); }},
+    {"silu", [](double a, double, double) { return times_sigmoid(a, a); }},
     {"isfinite", [](double a, double, double) { return std::isfinite(a) ? 1.0 : 0.0; }},
     {"isinf", [](double a, double, double) { return std::isinf(a) ? 1.0 : 0.0; }},
     {"isnan", [](double a, double, double) { return std::isnan(a) ? 1.0 : 0.0; }},

@@ -19,7 +19,7 @@ file(GLOB cold CONFIGURE_DEPENDS
      ops/print.cc
      ops/arrange/*.cc ops/distance/*.cc ops/fft/*.cc ops/linalg/*.cc ops/numeric/*.cc ops/statistics/*.cc ops/window/grid_sampling.cc
      ops/linalg/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/linalg/eigen_solvers.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/linalg_ldl.cc
-     ops/recurrent/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/recurrent*.cc
+     ops/recurrent/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/recurrent*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/int8*.cc
      ${PROJECT_SOURCE_DIR}/backends/cpu/lapack/*.cc ${PROJECT_SOURCE_DIR}/backends/cpu/ops/linalg_spectral.cc
      plugin/*load.cc plugin/library_file.cc plugin/optional_functions.cc plugin/registrar.cc plugin/search.cc
      record/report.cc

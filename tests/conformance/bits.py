@@ -22,7 +22,8 @@ from tenon.conformance.samples import Maker, Sample, Spec, geometry, sample
 LAYOUTS = ("contiguous", "transposed", "negative", "sliced", "channels_last")
 #: (dtype, kind); "large" samples have more elements than one thread takes.
 CELLS = (("float32", "plain"), ("float32", "special"), ("float32", "large"), ("bfloat16", "plain"), ("float64", "plain"),
-         ("complex64", "plain"), ("int32", "plain"), ("int32", "large"), ("bool", "plain"))  # fmt: skip
+         ("complex64", "plain"), ("int32", "plain"), ("int32", "large"), ("bool", "plain"), ("uint8", "plain"),
+         ("uint8", "large"))  # fmt: skip
 #: Operators that are left out, and why.
 UNLIKE = {
     **dict.fromkeys(("as_strided", "as_strided_scatter"), "it is told the strides"),

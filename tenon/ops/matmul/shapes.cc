@@ -86,4 +86,55 @@ void dot(OutputSpecs& out, HeaderRef self, HeaderRef tensor) {
   out.set(0, {}, self.dtype());
 }
 
+namespace {
+
+/// Integers of 8 bits, and their zero: one number, or one for each of `count`.
+void check_int8(HeaderRef matrix, HeaderRef zero, int64_t count, const char* op) {
+  TENON_CHECK(matrix.dtype() == DType::UInt8 || matrix.dtype() == DType::Int8, Type,
+              fmt::format("{}: expected `matrix` of uint8 or int8, got {}", op, name(matrix.dtype())));
+  if (!zero.defined()) return;
+  TENON_CHECK(
+      zero.dtype() == matrix.dtype() && (zero.numel() == 1 || (zero.dim() == 1 && zero.sizes()[0] == count)),
+      Shape,
+      fmt::format("{}: expected `zero` {} with 1 or {} elements, got {} {}", op, name(matrix.dtype()), count,
+                  name(zero.dtype()), to_string(zero.sizes())));
+}
+void check_rank(bool fits, HeaderRef matrix, const char* op, const char* expected) {
+  TENON_CHECK(
+      fits, Shape,
+      fmt::format("{}: expected `matrix` of {} dimensions, got {}", op, expected, to_string(matrix.sizes())));
+}
+
+}  // namespace
+
+void int8_pack(OutputSpecs& out, HeaderRef matrix, HeaderRef zero) {
+  const IntArrayRef a = matrix.sizes();
+  const size_t rank = a.size();
+  check_rank(rank == 2 || rank == 3 || rank == 6, matrix, "_int8_pack", "2, 3 or 6");
+  const int64_t columns = rank == 6 ? a[4] * a[5] : a[rank - 1];
+  const int64_t rows = rank == 6 ? a[1] * a[2] * a[3] : a[rank - 2];
+  check_int8(matrix, zero, columns, "_int8_pack");
+  Dims sizes{(columns + 15) / 16, 2 + (rows + 3) / 4, 64};
+  if (rank > 2) sizes.insert(0, a[0]);
+  out.set(0, sizes, DType::Int8);
+}
+
+void int8_product(OutputSpecs& out, HeaderRef matrix, HeaderRef packed, int64_t columns, HeaderRef zero) {
+  const IntArrayRef a = matrix.sizes(), b = packed.sizes();
+  check_rank(a.size() == 2 || a.size() == 3, matrix, "_int8_product", "2 or 3");
+  check_int8(matrix, zero, a[a.size() - 2], "_int8_product");
+  const size_t rank = b.size();
+  const bool is_packed = packed.dtype() == DType::Int8 && (rank == 3 || rank == 4) && b[rank - 1] == 64 &&
+                         b[rank - 2] == 2 + (a.back() + 3) / 4 && columns >= 0 &&
+                         columns <= b[rank - 3] * 16 && columns > (b[rank - 3] - 1) * 16;
+  TENON_CHECK(
+      is_packed && (rank == 3 || a.size() == 2 || a[0] == b[0]), Shape,
+      fmt::format("_int8_product: expected `packed` of a matrix [{}, {}], or of as many as there are in "
+                  "`matrix` {}, got {} {}",
+                  a.back(), columns, to_string(a), name(packed.dtype()), to_string(b)));
+  Dims sizes{a[a.size() - 2], columns};
+  if (a.size() == 3 || rank == 4) sizes = {a.size() == 3 ? a[0] : b[0], sizes[0], sizes[1]};
+  out.set(0, sizes, DType::Int32);
+}
+
 }  // namespace tenon::ops::shape

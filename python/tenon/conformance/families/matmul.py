@@ -149,6 +149,82 @@ def _tensordot(a, b, mine, theirs):
     return np.tensordot(a, b, (mine, theirs))
 
 
+# Products of integers of 8 bits. A packed matrix has panels of 16 columns: the sums of their differences from their zeros
+# and the zeros, both int32, and for each four k and each column four elements, as int8.
+
+
+def packed_bytes(centered, zeros):
+    """The bytes for a matrix [*, k, n] of what it counts from `zeros`, [n]."""
+    *batch, k, n = centered.shape
+    panels, groups = -(-n // 16), -(-k // 4)
+    grown = np.zeros((*batch, groups * 4, panels * 16), np.int64)
+    grown[..., :k, :n] = centered + zeros
+    header = np.zeros((*batch, 2, panels * 16), np.int32)
+    header[..., 0, :n], header[..., 1, :n] = centered.sum(-2), zeros
+    header = np.moveaxis(header.reshape(*batch, 2, panels, 16), -2, -3).copy().view(np.int8)
+    body = np.moveaxis(grown.reshape(*batch, groups, 4, panels, 16), (-2, -1), (-4, -2)).astype(np.int8)
+    return np.concatenate([header, body.reshape(*batch, panels, groups, 64)], -2)
+
+
+def unpacked_bytes(packed, k, n):
+    """What a matrix counts from its zeros; fails where the sums are not theirs."""
+    *batch, panels, rows, _ = packed.shape
+    header = np.ascontiguousarray(packed[..., :2, :].astype(np.int8)).view(np.int32).astype(np.int64)
+    body = packed[..., 2:, :].astype(np.int64).reshape(*batch, panels, rows - 2, 16, 4)
+    body = np.moveaxis(body, (-4, -2), (-2, -1)).reshape(*batch, (rows - 2) * 4, panels * 16)[..., :k, :n]
+    sums, zeros = (header[..., i, :].reshape(*batch, 1, panels * 16)[..., :n] for i in range(2))
+    assert np.array_equal(sums, (body - zeros).sum(-2, keepdims=True))
+    return body - zeros
+
+
+def _int8_sizes(m):
+    """(m, k, n) of matrices, and None or the size of a batch."""
+    if m.kind not in ("zero_dim", "channels_last", "promotion"):
+        yield from (((0, 5, 3), None), ((2, 0, 3), 2), ((2, 3, 0), None)) if m.kind == "empty" else (((m.size(3), 9, 21), None), ((2, 7, m.size(4)), 2))
+
+
+def _int8_pack_samples(m):
+    """Integers of both halves of the dtype, by which the reference knows it."""
+    wide = dict(domain=(-128, 255))
+    for (_, k, n), batch in _int8_sizes(m):
+        for zeros in ((n,), (1,), None) if k and n else ((n,),):
+            zero = m.tensor(zeros, dtype=m.dtype.name, **wide) if zeros else None
+            if zeros and m.dtype.category == "integral":
+                zero.flat[...] = m.dtype.limits[m.dtype.limits[0] == 0]
+            yield sample(m.tensor([batch, k, n] if batch else [k, n], dtype=m.dtype.name, **wide), zero)
+    if m.kind not in ("zero_dim", "channels_last", "promotion", "empty"):
+        yield sample(m.tensor([2, 2, 3, m.size(1), 3, 7], **wide), m.tensor([21], dtype=m.dtype.name))
+
+
+def _int8_pack(matrix, zero=None):
+    if matrix.ndim == 6:
+        matrix = matrix.reshape(len(matrix), -1, matrix.shape[4] * matrix.shape[5])
+    zero = np.int64(0) if zero is None else zero
+    is_signed = min(matrix.min(initial=0), zero.min(initial=0)) < 0
+    return packed_bytes(matrix - zero, np.broadcast_to(zero if is_signed else zero - 128, matrix.shape[-1:]))
+
+
+def _int8_product_samples(m):
+    for (rows, k, n), batch in _int8_sizes(m):
+        for own, other, zeros in ((batch, batch, (rows,)), (None, batch, (1,)), (batch, None, None)):
+            a = m.tensor([own, rows, k] if own else [rows, k])
+            zeros = m.tensor(zeros, dtype=m.dtype.name) if zeros else None
+            at = m.rng.integers(-128, 128, n)
+            values = packed_bytes(m.rng.integers(-128, 128, (other, k, n) if other else (k, n)) - at, at)
+            packed = m.tensor(values.shape, dtype="int8", layout="contiguous")
+            packed.flat[: values.size] = values.reshape(-1)
+            yield sample(a, packed, n, zeros)
+
+
+def _int8_product(a, packed, columns, zero=None):
+    zero = 0 if zero is None else zero.reshape(-1, 1)
+    return np.matmul(a.astype(np.int64) - zero, unpacked_bytes(packed, a.shape[-1], columns))
+
+
+_OF_BYTES = dict(absent={**_ABSENT, "promotion": "the dtypes are fixed"}, no_peer="PyTorch has others", grad_constant=(0, 1),
+                 refuse=("bool", "floating", "complex", "int16", "int32", "int64", "uint16", "uint32", "uint64"))  # fmt: skip
+
+
 _ADDED = {name: _added(product, *letters) for name, product, letters in (
     ("baddbmm", _mm, ("bmk", "bkn")), ("addbmm", _sum_mm, ("bmk", "bkn")), ("addmv", _mm, ("mk", "k")),
     ("addr", lambda a, b: _outer(a, b), ("m", "n")))}  # fmt: skip
@@ -168,4 +244,6 @@ ROWS = [
     _row("mv", _fixed("mk", "k"), _mm),
     Row("outer", _fixed("m", "n"), _outer, operands=(0, 1), complex_ulps=4, infinite="class",
         absent=_ABSENT),
+    Row("_int8_pack", _int8_pack_samples, _int8_pack, result=lambda s: "int8", **_OF_BYTES),
+    Row("_int8_product", _int8_product_samples, _int8_product, result=lambda s: "int32", **_OF_BYTES),
 ]  # fmt: skip

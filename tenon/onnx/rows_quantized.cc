@@ -1,12 +1,11 @@
-// Quantized operators. Sums of products of integers are exact: they are those of floating-point numbers where
-// no partial sum can be rounded.
+// Quantized operators. Sums of products of integers are exact: products of integers of 8 bits compute them,
+// or floating-point numbers where no partial sum can be rounded.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "tenon/core/thread_state.h"
 #include "tenon/generated/activation/functions.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
@@ -19,6 +18,7 @@
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/generated/window/functions.h"
+#include "tenon/iter/result_shape.h"
 #include "tenon/onnx/node_call.h"
 #include "tenon/onnx/rows.h"
 
@@ -113,46 +113,55 @@ void dynamic_quantize_linear(N& n) {
 /// An operand of a product: integers and what they count from.
 struct Operand {
   Tensor values, zero;
-  bool is_constant = false;
 
-  double largest() const { return values.dtype() == kInt8 && !zero.defined() ? 128 : 255; }
   Tensor centered(DType dtype) const {
     const Tensor out = values.to(dtype);
     return zero.defined() ? sub(out, zero.to(dtype)) : out;
   }
 };
-/// The smaller type in which no sum of `count` products of a's and b's elements is rounded, with b's in it.
-Tensor exact_factor(const Operand& a, const Operand& b, int64_t count, const Dims& summed) {
-  constexpr double kExact = 1 << 24;
-  if (static_cast<double>(count) * a.largest() * b.largest() <= kExact) return b.centered(kFloat32);
-  if (b.is_constant && b.values.numel() > 0) {
-    // Weights are far from their bounds in most networks.
-    const ExcludeDispatchKeyGuard at_once(DispatchKeySet(Functionality::Record));
-    const Tensor out = b.centered(kFloat32);
-    if (amax(sum(abs(out), IntArrayRef(summed))).item<float>() * a.largest() <= kExact) return out;
-  }
-  return b.centered(kFloat64);
-}
 /// A list of one number for each row, as a column.
 Tensor column(const Tensor& x) {
   return x.defined() && x.sizes().size() == 1 && x.numel() > 1 ? x.reshape({-1, 1}) : x;
 }
-bool is_constant(N& n, size_t i) { return n.node().inputs[i] < 0; }
+/// Whether a zero is one number, or one for each of `count`.
+bool is_list(const Tensor& zero, int64_t count) {
+  return !zero.defined() || zero.numel() == 1 || (zero.numel() == count && zero.sizes().size() == 1);
+}
 
-/// The sums, exact, as floating-point numbers.
+/// As many as `sizes`, then a matrix.
+Tensor batch_of(const Tensor& x, const Dims& sizes) {
+  Dims all = sizes;
+  int64_t count = 1;
+  for (const int64_t size : sizes) count *= size;
+  const int64_t rows = size_of(x, x.sizes().size() - 2), columns = x.sizes().back();
+  all.push_back(rows);
+  all.push_back(columns);
+  return x.expand(all).reshape({count, rows, columns});
+}
+/// The exact sums, int32. Where b is constant, so is what it is packed to.
 Tensor integer_product(N& n, const Operand& a, const Operand& b) {
-  const size_t rank = b.values.sizes().size();
-  TENON_NODE_CHECK(n, rank >= 1 && !a.values.sizes().empty(), Shape, "a product with a number");
-  const Dims summed{rank == 1 ? 0 : static_cast<int64_t>(rank) - 2};
-  const Tensor factor = exact_factor(a, b, size_of(b.values, static_cast<size_t>(summed[0])), summed);
-  return matmul(a.centered(factor.dtype()), factor);
+  TENON_NODE_CHECK(n, !b.values.sizes().empty() && !a.values.sizes().empty(), Shape,
+                   "a product with a number");
+  const Tensor left = a.values.sizes().size() == 1 ? unsqueeze(a.values, 0) : a.values;
+  const Tensor right = b.values.sizes().size() == 1 ? unsqueeze(b.values, 1) : b.values;
+  const size_t rank = left.sizes().size(), right_rank = right.sizes().size();
+  const int64_t rows = size_of(left, rank - 2), columns = right.sizes().back();
+  if (!is_list(a.zero, rows) || !is_list(b.zero, columns))
+    return matmul(Operand{a.values, column(a.zero)}.centered(kInt32), b.centered(kInt32));
+  const Dims batch =
+      broadcast_shapes(left.sizes().first(rank - 2), right.sizes().first(right_rank - 2), "matmul");
+  const Tensor packed = _int8_pack(right_rank == 2 ? right : batch_of(right, batch), b.zero);
+  const Tensor out = _int8_product(rank == 2 ? left : batch_of(left, batch), packed, columns, a.zero);
+  Dims sizes = batch;
+  if (a.values.sizes().size() > 1) sizes.push_back(rows);
+  if (b.values.sizes().size() > 1) sizes.push_back(columns);
+  return out.reshape(sizes);
 }
 void matmul_integer(N& n) {
-  const Operand a{n.tensor(0), column(n.optional(2))}, b{n.tensor(1), n.optional(3), is_constant(n, 1)};
-  n.set(integer_product(n, a, b).to(kInt32));
+  n.set(integer_product(n, {n.tensor(0), n.optional(2)}, {n.tensor(1), n.optional(3)}));
 }
 void qlinear_matmul(N& n) {
-  const Operand a{n.tensor(0), column(n.tensor(2))}, b{n.tensor(3), n.tensor(5), is_constant(n, 3)};
+  const Operand a{n.tensor(0), n.tensor(2)}, b{n.tensor(3), n.tensor(5)};
   const Tensor scale =
       div(mul(column(n.tensor(1)).to(kFloat32), n.tensor(4).to(kFloat32)), n.tensor(6).to(kFloat32));
   n.set(saturated(n, mul(integer_product(n, a, b).to(kFloat32), scale), n.tensor(7), n.tensor(7).dtype()));
@@ -165,12 +174,25 @@ void scaled_product(N& n, const Operand& a, const Tensor& a_scale, const Operand
 }
 void dynamic_quantize_matmul(N& n) {
   const Dynamic a = dynamically_quantized(n, n.tensor(0));
-  scaled_product(n, {a.values, a.zero}, a.scale, {n.tensor(1), n.optional(3), is_constant(n, 1)}, n.tensor(2),
-                 n.optional(4));
+  scaled_product(n, {a.values, a.zero}, a.scale, {n.tensor(1), n.optional(3)}, n.tensor(2), n.optional(4));
 }
 void matmul_integer_to_float(N& n) {
-  scaled_product(n, {n.tensor(0), n.optional(4)}, n.tensor(2),
-                 {n.tensor(1), n.optional(5), is_constant(n, 1)}, n.tensor(3), n.optional(6));
+  scaled_product(n, {n.tensor(0), n.optional(4)}, n.tensor(2), {n.tensor(1), n.optional(5)}, n.tensor(3),
+                 n.optional(6));
+}
+/// (alpha a b + c) of real numbers; c has their scale, and the result is quantized if it has one.
+void qgemm(N& n) {
+  const auto matrix = [&](size_t i, const char* turned) {
+    const Tensor& x = n.tensor(i);
+    return n.flag(turned, false) ? transpose(x, 0, 1) : x;
+  };
+  Tensor out = integer_product(n, {matrix(0, "transA"), n.optional(2)}, {matrix(3, "transB"), n.optional(5)});
+  if (n.has(6)) out = add(out, n.tensor(6));
+  Tensor scale = mul(mul(n.tensor(1), n.tensor(4)), Scalar(n.number("alpha", 1)));
+  if (!n.has(7)) return n.set(mul(out.to(kFloat32), scale));
+  scale = div(scale, n.tensor(7));
+  n.set(saturated(n, mul(out.to(kFloat32), scale), n.optional(8),
+                  n.has(8) ? n.tensor(8).dtype() : n.tensor(0).dtype()));
 }
 
 /// What is added to both ends of the axes by `pads` or `auto_pad`, the last axis first.
@@ -196,31 +218,6 @@ Dims padding(N& n, const Tensor& x, IntArrayRef kernel, const Dims& strides, con
   }
   return out;
 }
-/// The sums of a convolution, exact, as floating-point numbers.
-Tensor integer_convolution(N& n, const Operand& x, const Operand& w) {
-  const size_t rank = w.values.sizes().size();
-  TENON_NODE_CHECK(n, rank >= 3 && x.values.sizes().size() == rank, Shape,
-                   fmt::format("an input of {} dimensions, weights of {}", x.values.sizes().size(), rank));
-  const size_t axes = rank - 2;
-  const Dims strides = n.ints("strides").value_or(Dims(axes, 1));
-  const Dims dilations = n.ints("dilations").value_or(Dims(axes, 1));
-  TENON_NODE_CHECK(n,
-                   strides.size() == axes && dilations.size() == axes && std::ranges::min(strides) > 0 &&
-                       std::ranges::max(strides) <= INT32_MAX && std::ranges::min(dilations) > 0 &&
-                       std::ranges::max(dilations) <= INT32_MAX,
-                   Value, "attribute `strides` or `dilations` does not fit the weights");
-  Dims summed;
-  int64_t count = 1;
-  for (size_t i = 1; i < rank; ++i) {
-    summed.push_back(static_cast<int64_t>(i));
-    count *= size_of(w.values, i);
-  }
-  const Tensor factor = exact_factor(x, w, count, summed);
-  const Dims pads = padding(n, x.values, w.values.sizes().subspan(2), strides, dilations);
-  // Zeros around what is centered: the zero point.
-  return convolution(constant_pad_nd(x.centered(factor.dtype()), pads, 0), factor, Tensor(), strides,
-                     Dims(axes, 0), dilations, false, Dims(axes, 0), n.integer("group", 1));
-}
 /// One number for each channel of the weights, or for each channel of a result.
 Tensor of_channels(const Tensor& x, size_t rank, size_t channel) {
   if (!x.defined() || x.numel() == 1) return x.defined() ? x.reshape({}) : x;
@@ -228,18 +225,84 @@ Tensor of_channels(const Tensor& x, size_t rank, size_t channel) {
   sizes[channel] = x.numel();
   return x.reshape(sizes);
 }
-void conv_integer(N& n) {
-  const Tensor& w = n.tensor(1);
-  n.set(integer_convolution(n, {n.tensor(0), n.optional(2)},
-                            {w, of_channels(n.optional(3), w.sizes().size(), 0), is_constant(n, 1)})
-            .to(kInt32));
+/// What a convolution of integers does, besides its operands.
+struct Convolution {
+  Dims strides, dilations, pads;
+  int64_t groups = 1;
+};
+/// Its sums by products of floating-point numbers in which no partial sum is rounded.
+Tensor real_convolution(const Operand& x, const Operand& w, const Convolution& c) {
+  constexpr int64_t kExact = 1 << 24, kLargest = 255 * 255;
+  const int64_t sums = w.values.numel() / std::max<int64_t>(1, size_of(w.values, 0));
+  const DType dtype = sums * kLargest <= kExact ? kFloat32 : kFloat64;
+  const size_t rank = w.values.sizes().size();
+  const Operand weights{w.values, of_channels(w.zero, rank, 0)};
+  // Zeros around what is centered: the zero point.
+  return convolution(constant_pad_nd(x.centered(dtype), c.pads, 0), weights.centered(dtype), Tensor(),
+                     c.strides, Dims(rank - 2, 0), c.dilations, false, Dims(rank - 2, 0), c.groups)
+      .to(kInt32);
 }
+/// Its sums by products of integers: the weights times the windows of each image, which are padded by `zero`.
+Tensor window_products(const Operand& x, const Operand& w, const Convolution& c, double zero) {
+  const size_t axes = c.strides.size();
+  const int64_t images = size_of(x.values, 0), rows = size_of(w.values, 0) / c.groups;
+  Tensor windows = x.values;
+  if (std::ranges::any_of(c.pads, [](int64_t pad) { return pad != 0; }))
+    windows = constant_pad_nd(windows, c.pads, Scalar(zero));
+  Dims sizes{images * c.groups, size_of(w.values, 1)};
+  for (size_t i = 0; i < axes; ++i) sizes.push_back(size_of(windows, 2 + i));
+  windows = windows.reshape(sizes);
+  // Each axis of places is followed by one of taps, at the end.
+  sizes = {images, size_of(w.values, 0)};
+  int64_t places = 1, depth = size_of(w.values, 1);
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t taps = size_of(w.values, 2 + i), hole = c.dilations[i], axis = static_cast<int64_t>(2 + i);
+    windows = slice(windows.unfold(axis, (taps - 1) * hole + 1, c.strides[i]), -1, 0, std::nullopt, hole);
+    sizes.push_back(size_of(windows, 2 + i));
+    places *= sizes.back();
+    depth *= taps;
+  }
+  if (axes == 1) windows = unsqueeze(unsqueeze(windows, 2), -2);
+  windows = permute(windows, {0, 1, 4, 5, 2, 3});
+  Tensor weights = w.values.reshape({c.groups, rows, depth});
+  weights = c.groups == 1 ? select(weights, 0, 0) : batch_of(weights, {images, c.groups});
+  return _int8_product(weights, _int8_pack(windows, x.zero), places, w.zero).reshape(sizes);
+}
+/// The exact sums of a convolution, int32. The zeros are inputs `x_zero` and `w_zero`.
+Tensor integer_convolution(N& n, const Tensor& values, size_t x_zero, const Tensor& weights, size_t w_zero) {
+  const size_t rank = weights.sizes().size();
+  TENON_NODE_CHECK(n, rank >= 3 && values.sizes().size() == rank, Shape,
+                   fmt::format("an input of {} dimensions, weights of {}", values.sizes().size(), rank));
+  const size_t axes = rank - 2;
+  Convolution c{.strides = n.ints("strides").value_or(Dims(axes, 1)),
+                .dilations = n.ints("dilations").value_or(Dims(axes, 1)),
+                .groups = n.integer("group", 1)};
+  TENON_NODE_CHECK(n,
+                   c.strides.size() == axes && c.dilations.size() == axes &&
+                       std::ranges::min(c.strides) > 0 && std::ranges::max(c.strides) <= INT32_MAX &&
+                       std::ranges::min(c.dilations) > 0 && std::ranges::max(c.dilations) <= INT32_MAX,
+                   Value, "attribute `strides` or `dilations` does not fit the weights");
+  c.pads = padding(n, values, weights.sizes().subspan(2), c.strides, c.dilations);
+  const Operand x{values, n.optional(x_zero)}, w{weights, n.optional(w_zero)};
+  // Few products with a window do not pay for its copy. Pads are numbers.
+  constexpr int64_t kLeastRows = 4;
+  const bool has_number = !x.zero.defined() || n.is_constant(x_zero);
+  const bool has_list = is_list(w.zero, c.groups == 1 ? size_of(weights, 0) : 1);
+  bool fits = axes <= 2 && has_number && has_list && c.groups > 0 && x.values.numel() > 0 &&
+              size_of(weights, 0) >= kLeastRows * c.groups && size_of(weights, 0) % c.groups == 0 &&
+              size_of(weights, 1) * c.groups == size_of(values, 1);
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t size = size_of(values, 2 + i) + c.pads[2 * (axes - 1 - i)] + c.pads[2 * (axes - 1 - i) + 1];
+    fits = fits && (size_of(weights, 2 + i) - 1) * c.dilations[i] < size;
+  }
+  if (!fits) return real_convolution(x, w, c);
+  return window_products(x, w, c, x.zero.defined() ? n.number(x_zero) : 0);
+}
+void conv_integer(N& n) { n.set(integer_convolution(n, n.tensor(0), 2, n.tensor(1), 3)); }
 void qlinear_conv(N& n) {
-  const Tensor& w = n.tensor(3);
-  const size_t rank = w.sizes().size();
-  Tensor out = integer_convolution(n, {n.tensor(0), n.tensor(2)},
-                                   {w, of_channels(n.tensor(5), rank, 0), is_constant(n, 3)});
-  if (n.has(8)) out = add(out.to(kFloat64), of_channels(n.tensor(8), rank, 1).to(kFloat64));
+  const size_t rank = n.tensor(3).sizes().size();
+  Tensor out = integer_convolution(n, n.tensor(0), 2, n.tensor(3), 5);
+  if (n.has(8)) out = add(out, of_channels(n.tensor(8), rank, 1));
   const Tensor scale = div(mul(n.tensor(1), of_channels(n.tensor(4), rank, 1)), n.tensor(6));
   n.set(saturated(n, mul(out.to(kFloat32), scale), n.tensor(7), n.tensor(7).dtype()));
 }
@@ -309,6 +372,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, "com.microsoft"},
     {"MatMulInteger", 10, matmul_integer},
     {"MatMulIntegerToFloat", 1, matmul_integer_to_float, "com.microsoft"},
+    {"QGemm", 1, qgemm, "com.microsoft"},
     {"QLinearAdd", 1, qlinear_two<plus>, "com.microsoft"},
     {"QLinearAveragePool", 1, qlinear_average_pool, "com.microsoft"},
     {"QLinearConcat", 1, qlinear_concat, "com.microsoft"},

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tenon
+
 from onnx_networks import load, node, run, tensor
 
 rng = np.random.default_rng(0)
@@ -59,6 +61,38 @@ def test_products_of_integers_are_exact(count, constant):
         np.testing.assert_array_equal(result, expected.astype(np.int32))  # which wraps beyond 2^31
 
 
+def bytes_of(dtype, *shape):
+    """Random integers of 8 bits, in their whole range."""
+    bounds = np.iinfo(dtype)
+    return rng.integers(bounds.min, bounds.max + 1, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("shapes", [((3, 4, 9), (9, 5)), ((9,), (9, 5)), ((4, 9), (9,)), ((9,), (9,)), ((2, 3, 4, 9), (3, 9, 5)), ((4, 9), (2, 9, 5)), ((2, 1, 4, 9), (1, 3, 9, 5)), ((0, 9), (9, 5)), ((4, 0), (0, 5)), ((2, 4, 9), (2, 9, 0))])  # fmt: skip
+@pytest.mark.parametrize("dtypes", [(np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8), (np.int8, np.uint8)])
+def test_products_of_any_shape_have_the_sums_of_int64(shapes, dtypes):
+    a, b = (bytes_of(dtype, *shape) for dtype, shape in zip(dtypes, shapes))
+    for one in ("number", "list", "columns"):
+        if one != "number" and (a.ndim == 1 or b.ndim == 1):
+            continue
+        rows = () if one == "number" else (a.shape[-2],) if one == "list" else (*a.shape[:-1], 1)
+        a_zero, b_zero = bytes_of(dtypes[0], *rows), bytes_of(dtypes[1], *(() if one == "number" else b.shape[-1:]))
+        of_rows = a_zero[:, None] if one == "list" else a_zero
+        expected = np.matmul(a.astype(np.int64) - of_rows, b.astype(np.int64) - b_zero)
+        np.testing.assert_array_equal(run("MatMulInteger", a, b, a_zero, b_zero), expected)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_gemm_of_integers_has_a_bias_and_may_be_quantized(turned):
+    own = {"domain": "com.microsoft", "alpha": 0.5, "transA": int(turned), "transB": int(turned)}
+    a, b, c = bytes_of(np.uint8, 4, 30), bytes_of(np.int8, 30, 6), rng.integers(-999, 999, 6).astype(np.int32)
+    scale, zero = np.linspace(0.01, 0.02, 6).astype(np.float32), bytes_of(np.int8, 6)
+    real = 0.5 * 0.1 * scale.astype(np.float64) * ((a.astype(np.int64) - 9) @ (b.astype(np.int64) - zero) + c)
+    given = (a.T if turned else a, np.float32(0.1), np.uint8(9), b.T if turned else b, scale, zero, c)
+    np.testing.assert_allclose(run("QGemm", *given, **own), real, rtol=1e-6)
+    got = run("QGemm", *given, np.float32(0.5), np.uint8(100), **own)
+    np.testing.assert_allclose(got.astype(np.int64), saturated(np.rint(real / 0.5) + 100, np.uint8), atol=1)
+
+
 def correlated(x, w, strides, groups):
     """The windows of [N, C, H, W] with [M, C / groups, h, w], in int64."""
     windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))[:, :, :: strides[0], :: strides[1]]
@@ -80,6 +114,37 @@ def test_sums_of_convolutions_are_exact_and_padding_is_the_zero_point(channels, 
     exact = (sums + bias[:, None, None]) * (0.02 * w_scale.astype(np.float64) / 1.5)[:, None, None]
     assert np.abs(result.astype(np.int64) - saturated(exact - 3, np.int8)).max() <= 1  # a half may fall to either side
     assert (result == saturated(np.rint(exact) - 3, np.int8)).mean() > 0.99
+
+
+@pytest.mark.parametrize("dtypes", [(np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8)])
+@pytest.mark.parametrize("case", [
+    dict(sizes=(2, 5, 9, 33), weights=(6, 5, 3, 3), strides=(1, 1), groups=1),
+    dict(sizes=(1, 8, 6, 40), weights=(12, 4, 1, 2), strides=(1, 2), groups=2),
+    dict(sizes=(2, 4, 7, 37), weights=(8, 4, 1, 1), strides=(2, 2), groups=1),
+    dict(sizes=(1, 6, 5, 20), weights=(6, 1, 3, 3), strides=(1, 1), groups=6),
+])  # fmt: skip
+def test_windows_of_any_place_have_the_sums_of_int64(case, dtypes):
+    x, w = bytes_of(dtypes[0], *case["sizes"]), bytes_of(dtypes[1], *case["weights"])
+    for w_zero in (bytes_of(dtypes[1]), bytes_of(dtypes[1], len(w))):
+        x_zero = bytes_of(dtypes[0])
+        padded = np.pad(x.astype(np.int64) - x_zero, ((0, 0), (0, 0), (1, 0), (2, 1)))
+        sums = correlated(padded, w.astype(np.int64) - w_zero.reshape(-1, 1, 1, 1), case["strides"], case["groups"])
+        attributes = {"pads": [1, 2, 0, 1], "strides": case["strides"], "group": case["groups"]}
+        np.testing.assert_array_equal(run("ConvInteger", x, w, x_zero, w_zero, **attributes), sums)
+        model = load([node("ConvInteger", "a b p q", "y", **attributes)], "a", "y", b=w, p=x_zero, q=w_zero)
+        np.testing.assert_array_equal(model(tensor(x)).numpy(), sums)
+        np.testing.assert_array_equal(tenon.inference(model, tensor(x))(tensor(x)).numpy(), sums)
+
+
+def test_sums_over_one_and_three_axes_and_with_holes():
+    x, w = bytes_of(np.uint8, 2, 3, 30), bytes_of(np.int8, 5, 3, 4)
+    centered, real = x.astype(np.int64) - 3, w.astype(np.int64)
+    expected = correlated(centered[:, :, None], real[:, :, None], (1, 3), 1)[:, :, 0]
+    np.testing.assert_array_equal(run("ConvInteger", x, w, np.uint8(3), strides=[3]), expected)
+    holes = sum(np.einsum("ncl,mc->nml", centered[:, :, 2 * k : 24 + 2 * k], real[..., k]) for k in range(4))
+    np.testing.assert_array_equal(run("ConvInteger", x, w, np.uint8(3), dilations=[2]), holes)
+    expected = correlated(centered[:, :, :, None], real[:, :, :, None], (1, 1), 1)[..., None]
+    np.testing.assert_array_equal(run("ConvInteger", x[..., None, None], w[..., None, None], np.uint8(3)), expected)
 
 
 @pytest.mark.parametrize("automatic, pads", [("SAME_UPPER", (0, 1)), ("SAME_LOWER", (1, 0)), ("VALID", (0, 0))])

@@ -79,7 +79,8 @@ Activation activation_of(N& n, std::string name, std::string_view usual, Numbers
 /// The weights of a direction, and its first states. Absent ones are undefined.
 struct Direction {
   Tensor w, r, wb, rb, h, c, peepholes;
-  Tensor w_scale, r_scale;  ///< What products with w and r are multiplied by.
+  /// Of weights of 8 bits: what products with them are multiplied by, and what they count from.
+  Tensor w_scale, r_scale, w_zero, r_zero;
   std::span<const Activation> activations;
   bool reverse = false;
 };
@@ -122,6 +123,38 @@ States run_at_once(const Layer& a, const Direction& d) {
   return {all, h, c};
 }
 
+/// Real numbers as uint8: 256 steps from the least of them, or 0, to the largest, as DynamicQuantizeLinear
+/// does.
+struct Places {
+  Tensor values, zero, scale;  ///< The first two in float32.
+};
+Places places_of(const Tensor& x) {
+  const Tensor low = clamp(amin(x), std::nullopt, Scalar(0)), high = clamp(amax(x), Scalar(0));
+  const Tensor range = high - low;
+  const Tensor scale = where(range == Scalar(0), Scalar(1), range / Scalar(255));
+  const Tensor zero = clamp(round(-low / scale), Scalar(0), Scalar(255));
+  return {clamp(round(x / scale) + zero, Scalar(0), Scalar(255)), zero, scale};
+}
+Tensor quantized(const Tensor& x) {
+  const Places p = places_of(x);
+  return (p.values - p.zero) * p.scale;
+}
+
+/// LSTM with weights of 8 bits, as usual otherwise.
+States run_int8(const Layer& a, const Direction& d) {
+  const auto packed = [](const Tensor& weight, const Tensor& zero) {
+    return _int8_pack(transpose(weight, 0, 1), zero);
+  };
+  const int64_t steps = a.x.sizes()[0], batch = a.x.sizes()[1], gates = d.w.sizes()[0];
+  const Places x = places_of(a.x);
+  const Tensor sums = _int8_product(x.values.to(kUInt8).reshape({steps * batch, a.x.sizes()[2]}),
+                                    packed(d.w, d.w_zero), gates, x.zero.to(kUInt8));
+  const Tensor products = sums.to(kFloat32) * (x.scale * d.w_scale);
+  auto [all, h, c] = _int8_lstm(products.reshape({steps, batch, gates}), d.h, d.c, packed(d.r, d.r_zero),
+                                d.r_scale, d.wb.defined() ? d.wb + d.rb : Tensor(), d.reverse);
+  return {all, h, c};
+}
+
 /// The new states of a step, whose product with the input is `x`.
 std::pair<Tensor, Tensor> next_states(const Layer& a, const Direction& d, const Tensor& x, const Tensor& h,
                                       const Tensor& c) {
@@ -151,7 +184,16 @@ std::pair<Tensor, Tensor> next_states(const Layer& a, const Direction& d, const 
   return {gate(1, cells) * d.activations[2].compute(cells), cells};
 }
 
-States run_by_steps(const Layer& a, const Direction& d) {
+/// A weight as real numbers, less the scale of one of 8 bits.
+Tensor real_weight(const Tensor& weight, const Tensor& scale, const Tensor& zero) {
+  if (!scale.defined()) return weight;
+  const Tensor values = weight.to(scale.dtype());
+  return zero.defined() ? values - unsqueeze(zero.to(scale.dtype()), 1) : values;
+}
+
+States run_by_steps(const Layer& a, Direction d) {
+  d.w = real_weight(d.w, d.w_scale, d.w_zero);
+  d.r = real_weight(d.r, d.r_scale, d.r_zero);
   Tensor bias = d.wb;
   if (d.wb.defined()) {
     Tensor more = d.rb;
@@ -192,10 +234,14 @@ std::span<const std::string_view> usual_activations(Cell cell) {
   return cell == Cell::Gru ? all.subspan(1, 2) : all.subspan(cell == Cell::Relu ? 0 : 3, 1);
 }
 
+/// Of weights of 8 bits: [directions, 1], or [directions, gates * hidden].
+struct Scales {
+  Tensor w, r, w_zero, r_zero;
+};
+
 /// Runs the node. The weights are those with the input and with the state, [directions, gates * hidden,
 /// size].
-void run(N& n, Layer a, const Tensor& w, const Tensor& r, const Tensor& w_scale = {},
-         const Tensor& r_scale = {}) {
+void run(N& n, Layer a, const Tensor& w, const Tensor& r, const Scales& scales = {}) {
   const bool lstm = a.cell == Cell::Lstm, batch_first = n.flag("layout", false);
   const auto turned = [&](const Tensor& t) { return batch_first && t.defined() ? transpose(t, 0, 1) : t; };
   const std::string_view direction = n.text("direction", "forward");
@@ -230,8 +276,8 @@ void run(N& n, Layer a, const Tensor& w, const Tensor& r, const Tensor& w_scale 
   std::vector<Activation> activations;
   for (size_t i = 0; i < names.size(); ++i)
     activations.push_back(activation_of(n, names[i], usual[i % usual.size()], alphas, betas));
-  const bool is_usual = a.clip == 0 && !a.input_forget && !a.lengths.defined() && !n.has(7) && !a.replace &&
-                        steps > 0 && (a.cell != Cell::Gru || a.reset_after) &&
+  const bool is_usual = a.clip == 0 && !a.input_forget && !a.lengths.defined() && !n.has(7) && steps > 0 &&
+                        (a.cell != Cell::Gru || a.reset_after) &&
                         std::ranges::all_of(activations, [](const Activation& f) { return f.is_usual; });
   const Tensor b = n.optional(3), h = turned(n.optional(5)), c = lstm ? turned(n.optional(6)) : Tensor(),
                holes = lstm ? n.optional(7) : Tensor();
@@ -246,8 +292,10 @@ void run(N& n, Layer a, const Tensor& w, const Tensor& r, const Tensor& w_scale 
     Direction d;
     d.w = part(w);
     d.r = part(r);
-    d.w_scale = part(w_scale);
-    d.r_scale = part(r_scale);
+    d.w_scale = part(scales.w);
+    d.r_scale = part(scales.r);
+    d.w_zero = part(scales.w_zero);
+    d.r_zero = part(scales.r_zero);
     if (b.defined()) {
       const std::vector<Tensor> biases = chunk(part(b), 2, 0);
       d.wb = biases[0];
@@ -259,7 +307,9 @@ void run(N& n, Layer a, const Tensor& w, const Tensor& r, const Tensor& w_scale 
     d.activations = std::span(activations).subspan(static_cast<size_t>(i) * usual.size(), usual.size());
     d.reverse = i == 1 || direction == "reverse";
     States out;
-    if (is_usual) {
+    if (is_usual && a.replace && a.x.dtype() == kFloat32) {
+      out = run_int8(a, d);
+    } else if (is_usual && !a.replace) {
       out = run_at_once(a, d);
     } else if (steps > 0) {
       out = run_by_steps(a, d);
@@ -285,29 +335,12 @@ void gru(N& n) {
   run(n, {.cell = Cell::Gru, .reset_after = n.flag("linear_before_reset", false)}, n.tensor(1), n.tensor(2));
 }
 
-/// As DynamicQuantizeLinear does: 256 steps from the least element, or 0, to the largest.
-Tensor quantized(const Tensor& x) {
-  const Tensor low = clamp(amin(x), std::nullopt, Scalar(0)), high = clamp(amax(x), Scalar(0));
-  const Tensor range = high - low;
-  const Tensor scale = where(range == Scalar(0), Scalar(1), range / Scalar(255));
-  const Tensor zero = clamp(round(-low / scale), Scalar(0), Scalar(255));
-  const Tensor places = clamp(round(x / scale) + zero, Scalar(0), Scalar(255));
-  return (places - zero) * scale;
-}
 /// LSTM with weights of 8 bits, [directions, size, 4 * hidden], and inputs of products that are quantized.
 void dynamic_quantize_lstm(N& n) {
-  const auto weight = [&](size_t i, size_t scale) {
-    Tensor values = n.tensor(i).to(n.tensor(scale).dtype());
-    if (n.has(scale + 1)) {
-      // Of each direction, or of its columns; most are 0.
-      const std::vector<double> zeros = n.numbers(scale + 1);
-      if (std::ranges::any_of(zeros, [](double zero) { return zero != 0; }))
-        values = values - n.tensor(scale + 1).to(values.dtype()).reshape({values.sizes()[0], 1, -1});
-    }
-    return transpose(values, 1, 2);
-  };
-  const auto scale = [&](size_t i) { return n.tensor(i).reshape({n.tensor(1).sizes()[0], -1}); };
-  run(n, {.cell = Cell::Lstm, .replace = quantized}, weight(1, 8), weight(2, 10), scale(8), scale(10));
+  const int64_t directions = n.tensor(1).sizes().empty() ? 1 : n.tensor(1).sizes()[0];
+  const auto listed = [&](size_t i) { return n.has(i) ? n.tensor(i).reshape({directions, -1}) : Tensor(); };
+  run(n, {.cell = Cell::Lstm, .replace = quantized}, transpose(n.tensor(1), 1, 2),
+      transpose(n.tensor(2), 1, 2), {listed(8), listed(10), listed(9), listed(11)});
 }
 
 constexpr auto kRows = std::to_array<Row>({

@@ -15,7 +15,7 @@ import numpy as np
 import tenon
 from tenon.conformance import check, table
 from tenon.conformance.dtypes import BY_NAME
-from tenon.conformance.families import recurrent, row_of
+from tenon.conformance.families import matmul, recurrent, row_of
 from tenon.conformance.library import TENON
 from tenon.conformance.samples import Maker, Sample, Spec, geometry, sample
 
@@ -98,6 +98,14 @@ def _recurrence(gradients):
     return make
 
 
+def _int8_product(m):
+    at = m.rng.integers(-128, 128, 300)
+    packed = matmul.packed_bytes(m.rng.integers(-128, 128, (1000, 300)) - at, at)
+    spec = m.tensor(packed.shape, dtype="int8", layout="contiguous")
+    spec.flat[...] = packed.reshape(-1)
+    return [sample(m.tensor([rows, 1000]), spec, 300, m.tensor([rows])) for rows in (40, 130)]
+
+
 def _grid_gradient(m):
     grad, image, grid = m.tensor([2, 5, 90, 81]), m.tensor([2, 5, 30, 40]), m.tensor([2, 90, 81, 2], domain=(-1.3, 1.3))
     return [sample(grad, image, grid, k, k, False) for k in range(3)]
@@ -137,6 +145,8 @@ OWN = {
     "grid_sampler_3d": lambda m: [sample(m.tensor([1, 3, 9, 11, 12]), m.tensor([1, 20, 21, 23, 3], domain=(-1.3, 1.3)), 0, k, True) for k in range(3)],
     "_grid_sampler_input_backward": _grid_gradient,
     "_grid_sampler_slopes": _grid_gradient,
+    "_int8_pack": lambda m: [sample(m.tensor([1000, 300]), m.tensor([300]))],
+    "_int8_product": _int8_product,
     "_recurrence": _recurrence(False),
     "_recurrence_backward": _recurrence(True),
     "sum_to_size": lambda m: [sample(m.tensor([300, 170]), [1, 170])],

@@ -146,6 +146,58 @@ def test_a_quantized_layer_is_near_its_weights(rng):
         np.testing.assert_allclose(found, expected, atol=0.03)
 
 
+def quantized_state(h):
+    """255 steps from the least of all, or 0, to the largest, in the float32 that the standard's operator computes in."""
+    low, high = min(h.min(), np.float32(0)), max(h.max(), np.float32(0))
+    scale = np.float32(high - low) / np.float32(255) or np.float32(1)
+    zero = np.clip(np.rint(-low / scale), 0, 255)
+    return (np.clip(np.rint(h / scale) + zero, 0, 255) - zero).astype(np.int64), scale
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_a_quantized_layer_sums_integers(rng, direction, columns, dtype):
+    steps, batch, size, hidden, directions = 6, 3, 7, 9, 2 if direction == "bidirectional" else 1
+    x = rng.standard_normal((steps, batch, size)).astype(np.float32)
+    count, bounds = 4 * hidden if columns else 1, np.iinfo(dtype)
+    draw = lambda *shape: rng.integers(bounds.min, bounds.max + 1, shape).astype(dtype)
+    w, r, w_zero, r_zero = draw(directions, size, 4 * hidden), draw(directions, hidden, 4 * hidden), draw(directions, count), draw(directions, count)
+    w_scale, r_scale = (rng.uniform(0.001, 0.004, (directions, count)).astype(np.float32) for _ in range(2))
+    b = rng.standard_normal((directions, 8 * hidden)).astype(np.float32)
+    h0, c0 = rng.uniform(-1, 1, (2, directions, batch, hidden)).astype(np.float32)
+    whole = lambda t: t if columns else t[:, 0]
+    given = (x, w, r, b, None, h0, c0, None, whole(w_scale), whole(w_zero), whole(r_scale), whole(r_zero))
+    attributes = dict(domain="com.microsoft", hidden_size=hidden, direction=direction)
+    y, last_h, last_c = run("DynamicQuantizeLSTM", *given, outputs=3, **attributes)
+    for d in range(directions):
+        places, scale = quantized_state(x)
+        products = (places @ (w[d].astype(np.int64) - w_zero[d])) * (np.float64(scale) * w_scale[d])
+        h, c = h0[d], c0[d].astype(np.float64)
+        for t in range(steps)[:: -1 if direction == "reverse" or d else 1]:
+            places, scale = quantized_state(h)
+            sums = products[t] + (places @ (r[d].astype(np.int64) - r_zero[d])) * (np.float64(scale) * r_scale[d]) + b[d, : 4 * hidden] + b[d, 4 * hidden :]
+            i, o, f, g = np.split(sums, 4, -1)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            # A state near the middle of two places may go to either.
+            np.testing.assert_allclose(y[t, d], sigmoid(o) * np.tanh(c), atol=0.006)
+            h = y[t, d]
+        np.testing.assert_array_equal(last_h[d], h)
+        np.testing.assert_allclose(last_c[d], c, atol=0.006)
+
+
+def test_a_quantized_layer_with_peepholes_or_a_clip_goes_step_by_step(rng):
+    (x, w, r, b), h, c, p = operands(rng, "LSTM", 1, dtype=np.float32)
+    scale = np.array([0.01], np.float32)
+    qw, qr = (np.clip(np.round(one / 0.01), -127, 127).astype(np.int8).transpose(0, 2, 1) for one in (w, r))
+    real = [(one * np.float32(0.01)).transpose(0, 2, 1) for one in (qw, qr)]
+    exact = layer("LSTM", x, *real, b, [5] * 3, h, c, p, "forward", [USUAL["LSTM"]])
+    got = run("DynamicQuantizeLSTM", x, qw, qr, b, None, h, c, p, scale, np.zeros(1, np.int8), scale, np.zeros(1, np.int8),
+              outputs=3, domain="com.microsoft", hidden_size=2)  # fmt: skip
+    for found, expected in zip(got, exact):
+        np.testing.assert_allclose(found, expected, atol=0.03)
+
+
 def test_old_forms_of_batch_normalization(rng):
     x, (scale, bias, mean) = rng.standard_normal((4, 3, 2)), rng.standard_normal((3, 3))
     variance = rng.uniform(1, 2, 3)

@@ -10,14 +10,15 @@ namespace tenon::ops {
 namespace {
 
 /// Throws unless `t` has this dtype and these sizes.
-void check_operand(const char* argument, HeaderRef t, DType type, IntArrayRef sizes) {
+void check_operand(const char* argument, HeaderRef t, DType type, IntArrayRef sizes,
+                   const char* op = "_recurrence") {
   TENON_CHECK(t.sizes() == sizes && t.dtype() == type, Shape,
-              fmt::format("_recurrence: expected `{}` {} {}, got {} {}", argument, name(type),
-                          to_string(sizes), name(t.dtype()), to_string(t.sizes())));
+              fmt::format("{}: expected `{}` {} {}, got {} {}", op, argument, name(type), to_string(sizes),
+                          name(t.dtype()), to_string(t.sizes())));
 }
 
-[[noreturn]] void refuse(const char* text, HeaderRef t) {
-  throw_error(ErrorKind::Shape, fmt::format("_recurrence: expected {}, got {}", text, to_string(t.sizes())));
+[[noreturn]] void refuse(const char* text, HeaderRef t, const char* op = "_recurrence") {
+  throw_error(ErrorKind::Shape, fmt::format("{}: expected {}, got {}", op, text, to_string(t.sizes())));
 }
 
 Dims with_last(HeaderRef t, int64_t last) {
@@ -123,6 +124,22 @@ void recurrence_backward(OutputSpecs& out, HeaderRef grad_output, HeaderRef grad
   size_t i = 1;
   for (const HeaderRef& t : {hx, cx, weight, bias, projection})
     out.set(i++, t.defined() ? t.sizes().to_dims() : Dims{0}, type);
+}
+
+void int8_lstm(OutputSpecs& out, HeaderRef input, HeaderRef hx, HeaderRef cx, HeaderRef packed,
+               HeaderRef scale, HeaderRef bias, bool reverse) {
+  constexpr const char* kName = "_int8_lstm";
+  if (hx.dim() != 2 || hx.dtype() != DType::Float32) refuse("`hx` [batch, hidden] of float32", hx, kName);
+  const int64_t batch = hx.sizes()[0], hidden = hx.sizes()[1], gates = 4 * hidden;
+  if (input.dim() != 3) refuse("`input` [steps, batch, 4 * hidden]", input, kName);
+  const int64_t steps = input.sizes()[0];
+  check_operand("input", input, DType::Float32, Dims{steps, batch, gates}, kName);
+  check_operand("cx", cx, DType::Float32, hx.sizes(), kName);
+  check_operand("packed", packed, DType::Int8, Dims{(gates + 15) / 16, 2 + (hidden + 3) / 4, 64}, kName);
+  check_operand("scale", scale, DType::Float32, Dims{scale.numel() == 1 ? 1 : gates}, kName);
+  if (bias.defined()) check_operand("bias", bias, DType::Float32, Dims{gates}, kName);
+  out.set(0, {steps, batch, hidden}, DType::Float32);
+  for (size_t i = 1; i < 3; ++i) out.set(i, hx.sizes(), DType::Float32);
 }
 
 }  // namespace shape

@@ -7,6 +7,7 @@ import numpy as np
 from ..dtypes import BY_NAME
 from ..rows import Row
 from ..samples import Spec, sample
+from .matmul import packed_bytes, unpacked_bytes
 
 RELU, TANH, LSTM, GRU, ONNX_LSTM, ONNX_GRU = range(6)
 _GATES = (1, 1, 4, 3, 4, 3)
@@ -174,6 +175,33 @@ def _late_samples(m):
         yield sample(*grads, hx, cx, weight, bias, projection, batch_sizes, *results, cell, reverse)
 
 
+def _int8_lstm_samples(m):
+    """The weight's integers are small, so that a state that falls to the other place changes little."""
+    if m.kind in ("zero_dim", "channels_last", "promotion"):
+        return
+    batch, hidden = m.size(3), 5
+    for scales, biased, reverse in ((1, True, False), (4 * hidden, False, True)):
+        zeros = m.rng.integers(-9, 9, 4 * hidden)
+        values = packed_bytes(m.rng.integers(-100, 100, (hidden, 4 * hidden)), zeros)
+        packed = m.tensor(values.shape, dtype="int8", layout="contiguous")
+        packed.flat[: values.size] = values.reshape(-1)
+        states = m.tensor([4, batch, 4 * hidden]), m.tensor([batch, hidden]), m.tensor([batch, hidden])
+        yield sample(*states, packed, m.tensor([scales], domain=(0.001, 0.002)), m.tensor([4 * hidden]) if biased else None, reverse)
+
+
+def _int8_lstm(input, hx, cx, packed, scale, bias, reverse):
+    weight = unpacked_bytes(packed, hx.shape[1], input.shape[2]) * scale
+    output, h, c = np.zeros((*input.shape[:2], hx.shape[1])), hx, cx
+    for t in range(len(input))[:: -1 if reverse else 1]:
+        low, high = min(h.min(initial=0), 0), max(h.max(initial=0), 0)
+        step = (high - low) / 255 or 1
+        zero = np.rint(-low / step)
+        places = (np.clip(np.rint(h / step) + zero, 0, 255) - zero) * step
+        h, c, _ = _step(ONNX_LSTM, input[t], places, c, weight.T, bias, None)
+        output[t] = h
+    return output, h, c
+
+
 def _types(s):
     dtype = s.args[0].dtype
     return dtype, dtype, dtype, "float64" if dtype == "float64" else "float32"
@@ -185,6 +213,9 @@ _UNLIKE = dict(no_peer="PyTorch has others")
 
 def _rows():
     yield Row("_recurrence", _samples, _forward, ulps=64, magnitude=_one, result=_types, **_COMMON, **_UNLIKE)
+    yield Row("_int8_lstm", _int8_lstm_samples, _int8_lstm, ulps=2**13, magnitude=_one, result=lambda s: "float32",
+              grad_constant=(0, 1, 2, 3, 4, 5), **{**_COMMON, "refuse": ("bool", "integral", "complex", "float16", "bfloat16", "float64"),
+              "absent": {**_ABSENT, "special": "infinite states have no places"}}, **_UNLIKE)  # fmt: skip
     late = {**_COMMON, "absent": _HIDDEN}
     yield Row("_recurrence_backward", _late_samples, _backward, ulps=256, magnitude=_backward_scale, result="self", **late, **_UNLIKE)
 

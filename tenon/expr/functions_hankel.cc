@@ -162,8 +162,7 @@ constexpr std::string_view kY1 = R"(
   let far = -hankel_1(v, 1);
   let y = where(x < 1, bessel_y1_near(where((x > 0) & (x < 1), x, 1)), where(x == inf, 0, far));
   where(x > 0, y, where(x == 0, -inf, nan)))";
-// float32: sqrt(x) times the modulus less 0x1.988454p-1, and the phase, from 1.25 on of order 0 and from 1.5
-// on of order 1.
+// float32: sqrt(x) times the modulus less 0x1.988454p-1, and the phase, from 1.25 on.
 constexpr std::string_view kModulus0F32 = R"(
   let v = 1 / x;
   poly(v, -0x1.857936p-26, -0x1.3659e2p-21, -0x1.9829f6p-5, -0x1.1d10acp-10, 0x1.86da0ep-4, -0x1.2d7c54p-4,
@@ -174,12 +173,12 @@ constexpr std::string_view kPhase0F32 = R"(
               -0x1.9fa7f6p+0, 0x1.a2fd7p+0, -0x1.0e08a6p+0, 0x1.947d86p-2, -0x1.0b57d6p-4))";
 constexpr std::string_view kModulus1F32 = R"(
   let v = 1 / x;
-  poly(v, -0x1.857936p-26, 0x1.b22952p-21, 0x1.32438ep-3, 0x1.9076ecp-10, -0x1.60e47ep-3, 0x1.a9ea7p-4,
-          0x1.e2b01cp-2, -0x1.5b8672p+0, 0x1.bb6b7ep+0, -0x1.257e38p+0, 0x1.45df88p-2))";
+  poly(v, -0x1.857936p-26, 0x1.805166p-21, 0x1.3247e4p-3, 0x1.4f47cep-10, -0x1.5978b2p-3, 0x1.2fe5bep-4,
+          0x1.3dadc6p-1, -0x1.d3f7cap+0, 0x1.55fcb4p+1, -0x1.26152ep+1, 0x1.1b57acp+0, -0x1.d98bacp-3))";
 constexpr std::string_view kPhase1F32 = R"(
   let v = 1 / x;
-  v * poly(v, 0x1.800024p-2, -0x1.a82d84p-15, -0x1.4c9ecap-3, -0x1.b7524ap-6, 0x1.3df6acp-1, -0x1.647fc4p+0,
-              0x1.c85afap+0, -0x1.69954ap+0, 0x1.480a2p-1, -0x1.0326a8p-3))";
+  v * poly(v, 0x1.80002cp-2, -0x1.ef56d6p-15, -0x1.4c31f4p-3, -0x1.dfeb54p-6, 0x1.468448p-1, -0x1.7601cap+0,
+              0x1.f5459ap+0, -0x1.b1c192p+0, 0x1.d3fdeap-1, -0x1.159aa2p-2, 0x1.01bb5ap-5))";
 // The function of the second kind at x, or of the first at -x: y and z are the two above. The wave is in two
 // numbers.
 constexpr std::string_view kHankelSumF32 = R"(
@@ -236,8 +235,8 @@ constexpr std::string_view kJ0F32 = R"(
   where(a < 1.25, bessel_j0_near(min(a, 1.25)), where(a == inf, 0, where(a == a, far, x))))";
 constexpr std::string_view kJ1F32 = R"(
   let a = abs(x);
-  let far = hankel_1(min(max(a, 1.5), 0x1.fffffep127), 0);
-  let y = where(a < 1.5, bessel_j1_near(min(a, 1.5)), where(a == inf, 0, where(a == a, far, x)));
+  let far = hankel_1(min(max(a, 1.25), 0x1.fffffep127), 0);
+  let y = where(a < 1.25, bessel_j1_near(min(a, 1.25)), where(a == inf, 0, where(a == a, far, x)));
   where(x < 0, -y, where(x == 0, x, y)))";
 constexpr std::string_view kY0F32 = R"(
   let far = hankel_0(min(max(x, 1.25), 0x1.fffffep127), 0);
@@ -245,9 +244,9 @@ constexpr std::string_view kY0F32 = R"(
   let y = where(x < 1.25, near, where(x == inf, 0, far));
   where(x > 0, y, where(x == 0, -inf, nan)))";
 constexpr std::string_view kY1F32 = R"(
-  let far = -hankel_1(min(max(x, 1.5), 0x1.fffffep127), 1);
-  let near = bessel_y1_near(where((x > 0) & (x < 1.5), x, 1.5));
-  let y = where(x < 1.5, near, where(x == inf, 0, far));
+  let far = -hankel_1(min(max(x, 1.25), 0x1.fffffep127), 1);
+  let near = bessel_y1_near(where((x > 0) & (x < 1.25), x, 1.25));
+  let y = where(x < 1.25, near, where(x == inf, 0, far));
   where(x > 0, y, where(x == 0, -inf, nan)))";
 // What sqrt(x) rounds off; x^(3/2) and what that does; 2/3 of it.
 constexpr std::string_view kRootLow = R"(let s = sqrt(x); 0.5 * fma(-s, s, x) / s)";

@@ -83,7 +83,9 @@ bool GraphWriter::is_made(const tenon::Tensor& t) const {
 
 std::pair<graph::StorageId, int64_t> GraphWriter::place_of(const tenon::Tensor& t) const {
   const graph::StorageId id = storage_of(t);
-  TENON_CHECK(id != graph::kNone, Internal, "an operator got a tensor that is not the graph's");
+  TENON_CHECK(id != graph::kNone, Internal,
+              "an operator got a tensor that no call of this program made: one without values, kept from "
+              "another one");
   return {id, 0};
 }
 

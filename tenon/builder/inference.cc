@@ -27,6 +27,7 @@ struct Inference::Builder::Parts {
   explicit Parts(bool exact) : tracer(exact) {}
   builder::Tracer tracer;
   std::vector<Tensor> inputs;
+  std::vector<graph::StorageId> storages;  // of inputs, which a tensor leaves that is written
   std::optional<NoGradGuard> no_grad;
   std::optional<record::SinkScope> scope;
 };
@@ -38,6 +39,7 @@ Inference::Builder::Builder(std::span<const Tensor> example, InferenceOptions op
                 "inference: inputs are strided tensors on the host");
     const Dims sizes = t.sizes().to_dims();
     parts_->inputs.push_back(parts_->tracer.input(t.dtype(), sizes, contiguous_strides(sizes)));
+    parts_->storages.push_back(parts_->tracer.storage_of(parts_->inputs.back()));
   }
   parts_->no_grad.emplace();
   parts_->scope.emplace(parts_->tracer);
@@ -55,12 +57,11 @@ Inference Inference::Builder::finish(std::span<const Tensor> outputs) {
   builder::Tracer& tracer = parts_->tracer;
   auto impl = std::make_shared<Impl>();
   graph::Signature signature;
-  const auto add = [&](const Tensor& t, std::vector<Port>& to) {
-    const uint64_t uid = to.size() + (&to == &impl->outputs ? parts_->inputs.size() : 0);
-    if (tracer.is_traced(t)) signature.tensors.push_back({uid, tracer.storage_of(t), 0});
-    to.push_back({t.dtype(), t.sizes().to_dims()});
-  };
-  for (const Tensor& input : parts_->inputs) add(input, impl->inputs);
+  for (size_t i = 0; i < parts_->inputs.size(); ++i) {
+    const Tensor& input = parts_->inputs[i];
+    signature.tensors.push_back({i, parts_->storages[i], 0});
+    impl->inputs.push_back({input.dtype(), input.sizes().to_dims()});
+  }
   for (Tensor output : outputs) {
     TENON_CHECK(output.defined(), Value, "inference: the function returns a tensor that is undefined");
     impl->kept.push_back(tracer.is_traced(output) ? Tensor() : output.contiguous());
@@ -72,7 +73,9 @@ Inference Inference::Builder::finish(std::span<const Tensor> outputs) {
       if (!whole) output = clone(output, MemoryFormat::Contiguous);
       tracer.program.storages[tracer.storage_of(output)].is_output = true;
     }
-    add(output, impl->outputs);
+    const uint64_t uid = parts_->inputs.size() + impl->outputs.size();
+    if (tracer.is_traced(output)) signature.tensors.push_back({uid, tracer.storage_of(output), 0});
+    impl->outputs.push_back({output.dtype(), output.sizes().to_dims()});
   }
   abandon();
   signature.numbers = std::move(tracer.numbers);

@@ -57,12 +57,12 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
       (stream.unless_zero < 0 || stack.at<double>(first + static_cast<size_t>(stream.unless_zero)) != 0);
   if (draws) refuse_draws(info);
   bool traced = false;
-  std::vector<Tensor> written;  // that are not the program's
+  std::vector<Tensor> written;
   each_tensor(stack, first, [&](const Tensor& t, size_t i) {
     traced |= is_traced(t);
     if (((info.written >> i) & 1u) == 0 || !t.defined()) return;
     forget_layers(*t.storage());
-    if (is_traced(t)) return;
+    if (is_traced(t)) return written.push_back(t);
     TENON_CHECK(
         made_.contains(&*t.storage()), Value,
         fmt::format("inference: {} writes a tensor that was there before, as a module in training does; call "
@@ -74,7 +74,7 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   for (const Tensor& t : written) traced |= known_.contains(&*t.storage());
   if (!traced) return run_at_once(info, stack, first);
   for (const Tensor& t : written)
-    if (!is_traced(t)) take_over(t);
+    if (!is_traced(t) || is_input(t)) take_over(t);
   if (!exact_ && fold_norm(info, stack, first)) return;
   if (!exact_) turn_weight(info, stack, first);
   keep_constants(stack, first);
@@ -98,6 +98,11 @@ void Tracer::forget_layers(const StorageImpl& written) {
                 [&](const Tensor& t, size_t) { reads |= t.defined() && &*t.storage() == &written; });
     return reads;
   });
+}
+
+bool Tracer::is_input(const Tensor& t) const {
+  const graph::StorageId id = storage_of(t);
+  return is_traced(t) && id != graph::kNone && program.storages[id].is_input;
 }
 
 void Tracer::run_at_once(const graph::OperatorInfo& info, Stack& stack, size_t first) {
@@ -125,14 +130,14 @@ void Tracer::keep_constants(const Stack& stack, size_t first) {
   });
 }
 
-// A tensor that the function has made without its inputs, and that now depends on them: the program copies
-// its bytes, and from here on the tensor is that copy.
+// A tensor that the function has made without its inputs, and that now depends on them, or an input that it
+// writes: the program copies the bytes, and from here on the tensor is that copy.
 void Tracer::take_over(const Tensor& t) {
   const auto count = static_cast<int64_t>(t.storage().nbytes() / item_size(t.dtype()));
   Stack stack;
   stack.push(Tensor(TensorImpl::make(t.storage(), t.dtype(), Dims{count})));
   stack.push_none();
-  keep_constants(stack, 0);
+  if (!is_traced(t)) keep_constants(stack, 0);
   GraphWriter::call(graph::operator_info(operators::clone), stack);
   replace_storage(stack.at<Tensor>(0), t.storage());
   taken_over_.insert(&*t.storage());

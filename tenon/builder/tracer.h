@@ -44,6 +44,7 @@ class Tracer final : public GraphWriter {
   };
   void run_at_once(const graph::OperatorInfo& info, Stack& stack, size_t first);
   void keep_constants(const Stack& stack, size_t first);
+  bool is_input(const tenon::Tensor& t) const;
   void take_over(const tenon::Tensor& t);
   void forget_layers(const StorageImpl& written);
   bool fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t first);
@@ -56,7 +57,7 @@ class Tracer final : public GraphWriter {
   const bool exact_;
   std::unordered_map<const StorageImpl*, Layer> layers_;  // by the storage of their result
   std::unordered_set<const StorageImpl*> known_, made_;  // constants of the program; results of calls at once
-  std::unordered_set<const StorageImpl*> taken_over_;  // constants that the program has copies of, and writes
+  std::unordered_set<const StorageImpl*> taken_over_;    // what the program has copies of, and writes
   std::vector<std::pair<tenon::Tensor, tenon::Tensor>> turned_;  // weights, and their copies
   std::vector<tenon::Storage> kept_;                             // so that addresses are not used again
 };

@@ -11,7 +11,7 @@
 
 namespace tenon::expr {
 
-/// The text of a literal in one word, of which a table of functions has many.
+/// The text of a literal in one word: a table of functions has many.
 struct Text {
   constexpr Text() = default;
   constexpr Text(const char* literal) : start(literal) {}

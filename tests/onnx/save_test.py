@@ -149,11 +149,36 @@ def test_what_depends_on_a_dynamic_size_is_named(path):
     def pooled(x):
         return tenon.nn.functional.adaptive_avg_pool1d(x, 2)
 
+    def padded(x):
+        return tenon.nn.functional.pad(x, (0, -x.shape[1] % 4))
+
     for function, words in ((table, "a constant of shape [4] depends on the sizes"), (branch, "what is computed depends on"),
-                            (pooled, "attribute `kernel_shape` of AveragePool depends on")):  # fmt: skip
+                            (pooled, "attribute `kernel_shape` of AveragePool depends on"),
+                            (lambda x: x * x.shape[1] ** 2, "a number (16, 64, 144, 25) follows by no simple formula from"),
+                            (lambda x: x * (x.shape[1] % 3), "a number (1, 2, 0, 2) follows by no simple formula from"),
+                            (lambda x: x * (x.shape[1] * 0.5), "a constant of shape [] depends on"),
+                            (lambda x: x.roll(x.shape[1] // 2, 1), "follows by no simple formula from"),
+                            (lambda x: x[:, ::2] + 1, "a number (3, 7, 11, 5) follows by no simple formula from")):  # fmt: skip
         with pytest.raises(NotImplementedError, match=re.escape(words)) as raised:
             tenon.onnx.save(function, path, normal(3, 4), dynamic_axes={"x": [1]})
         assert "save_test.py" in str(raised.value)
+    with pytest.raises(NotImplementedError, match=r"a number \(0, 0, 0, 3\) follows by no simple formula"):
+        tenon.onnx.save(padded, path, normal(3, 4), dynamic_axes={"x": [1]})
+
+
+def test_sizes_that_are_no_multiples_of_the_examples(path):
+    def halves(x):
+        return x * (x.shape[1] // 2) + x.shape[0] * 2 + 1
+
+    def zeroth(x):
+        return x.gather(1, tenon.zeros(x.shape, dtype=tenon.int64))
+
+    for function in (halves, zeroth):
+        tenon.onnx.save(function, path, normal(2, 4), dynamic_axes={"x": [0, 1]})
+        model = tenon.onnx.load(path)
+        for shape in ((2, 4), (3, 5), (1, 7), (4, 9)):
+            given = normal(*shape)
+            np.testing.assert_allclose(model(given).numpy(), function(given).numpy(), rtol=1e-6)
 
 
 def test_a_module_in_training_and_what_is_no_function_are_refused(path):

@@ -50,6 +50,8 @@ class Inference:
     def __init__(self, function: Callable[..., Any], exact: bool):
         self._function, self._exact = function, exact
         self._plans: dict[Any, tuple[Any, Any]] = {}
+        #: Other arguments, whose identity may be a part of a plan's key: no other object may get it.
+        self._kept: dict[Any, Any] = {}
         #: The plan of the last call, where all arguments were tensors by position.
         self._last: tuple[Any, Any] | None = None
 
@@ -61,7 +63,8 @@ class Inference:
                 return _filled(result, outputs)
         runs, result, inputs = self._plan(args, kwargs)
         outputs = _C._inference.run(runs, inputs)
-        assert outputs is not None  # the plan was made for them
+        if outputs is None:  # the plan was made for them
+            raise NotImplementedError("inference: the inputs have no values, as inside of another program; call the module there")
         return _filled(result, outputs)
 
     def _plan(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, list[Tensor]]:
@@ -73,8 +76,10 @@ class Inference:
         if plan is None:
             plan = self._make(form, inputs)
             if len(self._plans) >= _KEPT:
-                del self._plans[next(iter(self._plans))]
-            self._plans[key] = plan
+                oldest = next(iter(self._plans))
+                self._plans.pop(oldest, None)
+                self._kept.pop(oldest, None)
+            self._plans[key], self._kept[key] = plan, form
         self._last = plan if len(inputs) == len(args) and not kwargs else None
         return *plan, inputs
 
@@ -144,9 +149,12 @@ def inference(module: Callable[..., Any], *example: Any, exact: bool = False, **
 
     The module is called once with tensors without values. What follows from its weights alone is computed then, batch norms are
     folded into the convolutions and linear layers before them, weights are copied to the order in which products read them, and the
-    rest becomes one plan, whose memory is planned, too. What the module writes in place stays in the plan: inputs keep their values. Results differ from eager's by rounding where something was folded. With `exact=True` the bits
-    are eager's, and the weights are read where they are, so that changes of them show. Threads may run it at once. Gradients are not
-    recorded.
+    rest becomes one plan, whose memory is planned, too. Results differ from eager's by rounding where something was folded. With
+    `exact=True` the bits are eager's, and the weights are read where they are, so that changes of them in place show, but for what
+    follows from weights alone. Threads may run it at once. Gradients are not recorded.
+
+    Inputs count as contiguous and keep their values: what the module writes in place stays in the plan. Results share no memory.
+    Arguments that are no tensors are compared by what `repr` says of them; others make another plan.
 
     Raises ValueError for a module in training, and NotImplementedError where a line needs the values of an input, as `if` and
     `item()` do, or an operator that cannot be part of a plan.

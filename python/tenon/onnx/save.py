@@ -119,6 +119,11 @@ def save(
         cases.append({symbol: size * _TOGETHER for symbol, size in first.items()})
     tracer = Inference(module, True)
     traces = [tracer._make(form, _resized(inputs, axes, sizes))[0] for sizes in cases]
+    for symbol in first:  # what holds for multiples alone
+        try:
+            traces.append(tracer._make(form, _resized(inputs, axes, {**first, symbol: first[symbol] + 1}))[0])
+        except (ValueError, RuntimeError):  # the module takes multiples alone
+            pass
     weights = list(module.state_dict().items()) if isinstance(module, nn.Module) else []
     named = [(name, t) for name, t in weights if isinstance(t, _C.Tensor)]
     _C._onnx.save(traces, path_of("onnx.save", path), opset, names, results, axes, named)

@@ -424,7 +424,13 @@ void save(std::span<const Inference* const> traces, const std::string& path, con
   std::vector<WrittenModel> models;
   for (const Inference* const trace : traces) {
     check(*trace, options);
-    models.push_back(Saver(*trace, options).model());
+    try {
+      models.push_back(Saver(*trace, options).model());
+    } catch (const Error&) {
+      // What ONNX cannot say for some sizes alone: the traces before it may show that it depends on them.
+      if (!models.empty()) merge(std::move(models), traces.first(models.size()), options);
+      throw;
+    }
   }
   const std::string bytes = bytes_of(merge(std::move(models), traces, options), options.opset);
   const io::Bytes part(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());

@@ -40,7 +40,7 @@ std::vector<Symbol> symbols_of(std::span<const Inference* const> functions, cons
   return out;
 }
 
-/// factor * (product of symbols) / divisor + addend.
+/// factor * (product of symbols) / divisor, rounded down, + addend.
 struct Formula {
   std::vector<const Symbol*> symbols;
   int64_t factor = 1, divisor = 1, addend = 0;
@@ -50,7 +50,7 @@ bool fits(const Formula& f, std::span<const int64_t> values) {
   for (size_t t = 0; t < values.size(); ++t) {
     int64_t product = f.factor;
     for (const Symbol* s : f.symbols) product *= s->sizes[t];
-    if (product % f.divisor != 0 || product / f.divisor + f.addend != values[t]) return false;
+    if (product / f.divisor + f.addend != values[t]) return false;
   }
   return true;
 }
@@ -160,6 +160,11 @@ class Merger {
     for (const WrittenModel& trace : traces_) all.push_back(trace.constants[i].value);
     if (std::ranges::all_of(all, [&](const Tensor& t) { return same_bytes(t, all[0]); })) return;
     const std::string name = traces_[0].constants[i].name;
+    const auto& nodes = traces_[0].nodes;
+    const auto user = std::ranges::find_if(
+        nodes, [&](const WrittenNode& node) { return std::ranges::count(node.inputs, name) > 0; });
+    if (user == nodes.end()) return;
+    user_ = user->call;
     const DType dtype = all[0].dtype();
     const bool same_rank = std::ranges::all_of(all, [&](const Tensor& t) {
       return t.dtype() == dtype && t.sizes().size() == all[0].sizes().size();
@@ -172,12 +177,8 @@ class Merger {
     const bool whole =
         std::ranges::all_of(lines, [](const Line& l) { return l.start == std::floor(l.start); });
     if (lines.size() != all.size() ||
-        !((flat && (together || whole)) || (together && all[0].sizes().size() == 1))) {
-      for (const WrittenNode& node : traces_[0].nodes)
-        if (std::ranges::count(node.inputs, name) > 0)
-          refuse(node.call, fmt::format("a constant of shape {} depends on", to_string(all[0].sizes())));
-      return;
-    }
+        !((flat && (together || whole)) || (together && all[0].sizes().size() == 1)))
+      refuse(user_, fmt::format("a constant of shape {} depends on", to_string(all[0].sizes())));
     std::string value;
     if (!flat) {
       const std::string count = sizes([&](size_t t) { return all[t].sizes().to_dims(); }, true);
@@ -224,6 +225,7 @@ class Merger {
   template <class Of>
   std::string sizes(const Of& of, bool is_scalar) {
     const std::string name = fmt::format("sized_{}", traces_[0].sizes.size());
+    users_.emplace_back(name, user_);
     for (size_t t = 0; t < traces_.size(); ++t) {
       const Dims values = of(t);
       traces_[t].sizes.push_back({name, {values.begin(), values.end()}, is_scalar});
@@ -268,10 +270,13 @@ class Merger {
   std::string number(const std::string& list, std::span<const int64_t> values) {
     const std::optional<Formula> f = formula_of(values, symbols_);
     if (!f) {
+      const auto refuse_in = [&](const std::string& call) {
+        refuse(call, fmt::format("a number ({}) follows by no simple formula from", fmt::join(values, ", ")));
+      };
       for (const WrittenNode& node : traces_[0].nodes)
-        if (std::ranges::count(node.inputs, list) > 0)
-          refuse(node.call,
-                 fmt::format("a number ({}) follows by no simple formula from", fmt::join(values, ", ")));
+        if (std::ranges::count(node.inputs, list) > 0) refuse_in(node.call);
+      const auto user = std::ranges::find(users_, list, &std::pair<std::string, std::string>::first);
+      if (user != users_.end()) refuse_in(user->second);
       return constant({values[0]});
     }
     std::string out = size_of(*f->symbols[0]);
@@ -296,7 +301,7 @@ class Merger {
     return name;
   }
   std::string constant(std::vector<int64_t> values) {
-    constants_.push_back({fmt::format("fixed_{}", constants_.size()), std::move(values)});
+    constants_.push_back({fmt::format("fixed_size_{}", constants_.size()), std::move(values)});
     return constants_.back().name;
   }
 
@@ -319,6 +324,8 @@ class Merger {
   std::vector<WrittenModel::Sizes> constants_;
   std::vector<std::string> replaced_;
   std::vector<std::pair<std::string, std::string>> found_;
+  std::string user_;                                        // the call that uses the constant at hand
+  std::vector<std::pair<std::string, std::string>> users_;  // by list
 };
 
 }  // namespace

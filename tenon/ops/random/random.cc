@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tenon/core/capture.h"
+#include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/complex/bodies.h"
 #include "tenon/generated/factory/bodies.h"
@@ -58,10 +59,13 @@ class DrawsAt {
 
 /// Calls `draw` with the part of the stream for `n` numbers in `self`; a block holds `per_block` numbers.
 /// Where it throws, as the kernel does that refuses probabilities, the stream gets its part back. A meta
-/// tensor has no numbers, and takes none.
+/// tensor has no numbers, and takes none; who writes calls down learns of the draw all the same.
 template <class F>
 void take_stream(const Tensor& self, const Generator& generator, int64_t n, int64_t per_block, F&& draw) {
-  if (self.is_meta()) return;
+  if (self.is_meta()) {
+    if (thread_state.included.has(Functionality::Record)) draw(Place{});
+    return;
+  }
   const Generator& from = generator.defined() ? generator : default_generator();
   const auto blocks = static_cast<uint64_t>(n / per_block + (n % per_block != 0));
   const PhiloxState taken = take_philox(from, self.device(), blocks);

@@ -90,7 +90,7 @@ def test_calls_reach_the_operator():
 
 
 def reaches(op, row):
-    for dtype in ("float32", "int64", "complex64"):
+    for dtype in ("float32", "int64", "complex64", "int8"):
         samples = check.samples_of(op, row, dtype, "plain") or check.samples_of(op, row, dtype, "zero_dim")
         for s in samples:
             if row.refuses(s):

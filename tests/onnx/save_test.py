@@ -173,6 +173,14 @@ def test_sizes_that_are_no_multiples_of_the_examples(path):
     def zeroth(x):
         return x.gather(1, tenon.zeros(x.shape, dtype=tenon.int64))
 
+    def pairs(x):
+        assert x.shape[1] % 2 == 0
+        return x.reshape(x.shape[0], x.shape[1] // 2, 2).sum(2)
+
+    tenon.onnx.save(pairs, path, normal(2, 4), dynamic_axes={"x": [0, 1]})
+    given = normal(3, 10)
+    np.testing.assert_allclose(tenon.onnx.load(path)(given).numpy(), pairs(given).numpy(), rtol=1e-6)
+
     for function in (halves, zeroth):
         tenon.onnx.save(function, path, normal(2, 4), dynamic_axes={"x": [0, 1]})
         model = tenon.onnx.load(path)

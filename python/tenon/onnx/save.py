@@ -122,7 +122,7 @@ def save(
     for symbol in first:  # what holds for multiples alone
         try:
             traces.append(tracer._make(form, _resized(inputs, axes, {**first, symbol: first[symbol] + 1}))[0])
-        except (ValueError, RuntimeError):  # the module takes multiples alone
+        except Exception:  # whatever the module raises, such as a failed assert: it takes multiples alone
             pass
     weights = list(module.state_dict().items()) if isinstance(module, nn.Module) else []
     named = [(name, t) for name, t in weights if isinstance(t, _C.Tensor)]

@@ -49,9 +49,8 @@ class Inference:
 
     def __init__(self, function: Callable[..., Any], exact: bool):
         self._function, self._exact = function, exact
-        self._plans: dict[Any, tuple[Any, Any]] = {}
-        #: Other arguments, whose identity may be a part of a plan's key: no other object may get it.
-        self._kept: dict[Any, Any] = {}
+        #: With the other arguments of each, whose identity may be a part of the key: while a plan is kept, no other object may get it.
+        self._plans: dict[Any, tuple[tuple[Any, Any], Any]] = {}
         #: The plan of the last call, where all arguments were tensors by position.
         self._last: tuple[Any, Any] | None = None
 
@@ -72,14 +71,13 @@ class Inference:
         inputs: list[Tensor] = []
         form = _flatten((args, kwargs), inputs)
         key = (repr(form), *[(t.dtype, t.shape) for t in inputs])
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._make(form, inputs)
+        found = self._plans.get(key)
+        if found is None:
+            found = self._make(form, inputs), form
             if len(self._plans) >= _KEPT:
-                oldest = next(iter(self._plans))
-                self._plans.pop(oldest, None)
-                self._kept.pop(oldest, None)
-            self._plans[key], self._kept[key] = plan, form
+                self._plans.pop(next(iter(self._plans)), None)
+            self._plans[key] = found
+        plan = found[0]
         self._last = plan if len(inputs) == len(args) and not kwargs else None
         return *plan, inputs
 
@@ -97,7 +95,7 @@ class Inference:
 
     def report(self) -> str:
         """What each plan fuses, as text."""
-        return "\n".join(_C._inference.report(runs) for runs, _ in self._plans.values())
+        return "\n".join(_C._inference.report(runs) for (runs, _), _ in self._plans.values())
 
 
 class Program:

@@ -30,6 +30,7 @@ MEANING = {
     "indexed": "For each place of a loop over `sizes`: an element of `to` becomes what `combine` makes of it and one of `src` (0 set, 1 add `alpha` times, 2 multiply, 3 min, 4 max, 5 divide). Either side is `first + strides . place + where its positions point`. `..._numbers` are, for each tensor of positions: dim, how many sizes, the sizes, the steps, the positions' strides over the loop. Writes to one element are in the loop's order; positions are checked before anything is written, unless `fresh`.",
     "axes_sum": "Windows over the last dimensions, one for each axis, three at most: every output is the weighted sum of its taps, over the first axis first, ascending, then over the others; halves in float32. `accumulate` adds it to `out`.",
     "axes_max": "The largest of each output's taps, and its place among the axes of `self` as int64. NaN is larger than all; of equal values the first counts, of NaNs the last.",
+    "axes_max_values": "The values of `axes_max` alone, of windows that four numbers describe. A device that lacks it gets `axes_max`.",
     "axes_copy": "The one tap of each output; `otherwise` where there is none.",
     "_sort_values": "What `sort` gives as values, without their positions.",
     "_fused_sdp_choice": "How attention is computed: 1 by `attention_forward`, 0 by operators, which keep all weights. The numbers are PyTorch's SDPBackend.",

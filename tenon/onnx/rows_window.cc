@@ -325,8 +325,10 @@ void max_pool(N& n) {
     input = padded_for(x, w, outputs_of(n, x, w, ceil), low);
   }
   const Dims none(w.rank());
-  const auto [values, places] =
-      _max_pool(input, w.kernel, w.stride, even ? w.before : none, w.dilation, even && ceil);
+  const IntArrayRef padding = even ? w.before : none;
+  if (!n.wants(1) && !input.requires_grad())
+    return n.set(0, _max_pool_values(input, w.kernel, w.stride, padding, w.dilation, even && ceil));
+  const auto [values, places] = _max_pool(input, w.kernel, w.stride, padding, w.dilation, even && ceil);
   n.set(0, values);
   if (n.wants(1))
     n.set(1, places_in_input(places, x, w, even ? IntArrayRef() : input.sizes(),
@@ -416,7 +418,7 @@ void causal_conv(N& n) {
   n.set(1, slice(all, 2, all.sizes()[2] - before));
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kWindowRows = std::to_array<Row>({
     {"AveragePool", 1, average_pool},
     {"CausalConvWithState", 27, causal_conv},
     {"Col2Im", 18, col2im_of},
@@ -432,6 +434,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> window_rows() noexcept { return kRows; }
+std::span<const Row> window_rows() noexcept { return kWindowRows; }
 
 }  // namespace tenon::onnx

@@ -144,6 +144,9 @@ extern Stub<void(const Tensor& self, std::span<const Axis> axes, bool accumulate
 /// larger than all. Of equal values the first counts, of several NaNs the last.
 extern Stub<void(const Tensor& self, std::span<const Axis> axes, Tensor& values, Tensor& indices)>
     axes_max_stub;
+/// The largest of each output's taps alone, of windows that affine axes have: the values of axes_max. A
+/// device without it computes both.
+extern Stub<void(const Tensor& self, std::span<const Axis> axes, Tensor& out)> axes_max_values_stub;
 /// The tap of each output, which has one along each axis or none; `otherwise`, which the dtype can hold,
 /// where there is none.
 extern Stub<void(const Tensor& self, std::span<const Axis> axes, const Scalar& otherwise, Tensor& out)>

@@ -27,6 +27,7 @@ void reduce(const ops::ReduceCall& call);
 
 void axes_sum(const Tensor& self, std::span<const Axis> axes, bool accumulate, Tensor& out);
 void axes_max(const Tensor& self, std::span<const Axis> axes, Tensor& values, Tensor& indices);
+void axes_max_values(const Tensor& self, std::span<const Axis> axes, Tensor& out);
 void axes_copy(const Tensor& self, std::span<const Axis> axes, const Scalar& otherwise, Tensor& out);
 
 void uniform(const Tensor& dst, double from, double to, PhiloxState state);

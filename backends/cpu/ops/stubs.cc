@@ -78,6 +78,11 @@ TENON_DEFINE_STUB(
     "input_divisors, Tensor(a!) values, Tensor(b!) indices) -> ()",
     void(const Tensor&, std::span<const Axis>, Tensor&, Tensor&));
 TENON_DEFINE_STUB(
+    axes_max_values,
+    "(Tensor self, int[] axes, int[] begins, int[] places, float[] weights, float[] divisors, float[] "
+    "input_divisors, Tensor(a!) out) -> ()",
+    void(const Tensor&, std::span<const Axis>, Tensor&));
+TENON_DEFINE_STUB(
     axes_copy,
     "(Tensor self, int[] axes, int[] begins, int[] places, float[] weights, float[] divisors, float[] "
     "input_divisors, Scalar otherwise, Tensor(a!) out) -> ()",

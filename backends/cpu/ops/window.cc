@@ -1,165 +1,13 @@
-// Sums, maxima and copies over the taps of axes (tenon/ops/window/axis.h). A tensor is [batch.., axis 0, axis
-// 1, axis 2, inner]: axes are the spatial ones, `inner` is what is closest in memory where that is no axis:
-// channels, or the parts of complex numbers. Work is done by rows of the last axis: outer axes first combine
-// whole rows, element by element, then the last axis combines within the row. Both are loops along memory.
-#include <memory>
-
-#include "backends/cpu/copy/row_kernels.h"
-#include "backends/cpu/ops/strided.h"
+// Sums and copies over the taps of axes; see window_rows.h.
 #include "backends/cpu/ops/stub_functions.h"
 #include "backends/cpu/ops/whole_axes.h"
+#include "backends/cpu/ops/window_rows.h"
 #include "backends/cpu/report.h"
 #include "backends/cpu/window/window_kernels.h"
-#include "tenon/core/dispatch_dtype.h"
-#include "tenon/core/parallel.h"
 #include "tenon/ops/elements/elements.h"
 
 namespace tenon::cpu {
 namespace {
-
-constexpr size_t kAxes = 3;
-/// Elements of a row that are computed at a time.
-constexpr int64_t kRowTile = 2048;
-/// Elements that are worth another thread.
-constexpr int64_t kElementsPerThread = 1 << 15;
-
-size_t at(int64_t i) noexcept { return static_cast<size_t>(i); }
-
-/// One tensor, as described above; strides are in bytes.
-struct Layout {
-  char* data;
-  DType dtype;
-  StridedDims batch;
-  int64_t axes[kAxes] = {0, 0, 0};
-  int64_t inner = 1, inner_stride = 0;
-
-  Layout(const Tensor& t, size_t num_axes, bool inner_channels)
-      : data(static_cast<char*>(t.data_ptr())), dtype(t.dtype()) {
-    const auto item = static_cast<int64_t>(t.itemsize());
-    size_t num_batch = t.sizes().size() - num_axes;
-    for (size_t i = 0; i < num_axes; ++i) axes[kAxes - num_axes + i] = t.strides()[num_batch + i] * item;
-    inner_stride = item;
-    if (inner_channels) {
-      --num_batch;
-      inner = t.sizes()[num_batch];
-      inner_stride = t.strides()[num_batch] * item;
-    }
-    for (size_t i = 0; i < num_batch; ++i) batch.add(t.sizes()[i], t.strides()[i] * item);
-  }
-  /// As a tensor of real numbers, whose parts are `inner`.
-  void split_complex() {
-    dtype = real_dtype(dtype);
-    inner = 2;
-    inner_stride = static_cast<int64_t>(item_size(dtype));
-  }
-  char* row(int64_t b, int64_t i0, int64_t i1) const {
-    return data + batch.offset(b) + i0 * axes[0] + i1 * axes[1];
-  }
-  /// Strides of a row's elements, as conversions take them: `inner` inside of the last axis, unless it is one
-  /// element.
-  BlockStrides block() const {
-    return inner == 1 ? BlockStrides{axes[2], 0} : BlockStrides{inner_stride, axes[2]};
-  }
-  /// Whether the elements of a row are contiguous.
-  bool dense() const {
-    const auto item = static_cast<int64_t>(item_size(dtype));
-    return (inner == 1 || inner_stride == item) && axes[2] == inner * item;
-  }
-};
-
-/// Whether the dimension before the axes is closest in memory.
-bool channels_inside(const Tensor& t, size_t num_axes) {
-  const size_t ndim = t.sizes().size();
-  if (ndim == num_axes || num_axes == 0) return false;
-  const size_t c = ndim - num_axes - 1;
-  return t.sizes()[c] > 1 && t.strides()[c] == 1 && t.strides()[ndim - 1] != 1;
-}
-
-/// The outputs in [begin, end) whose tap t is inside of the input, and the first of those inputs.
-struct TapRange {
-  int64_t begin, end, place;
-};
-TapRange tap_range(const Axis& a, int64_t t, int64_t begin, int64_t end) {
-  const int64_t shift = t * a.dilation - a.pad;  // place = o * stride + shift
-  if (shift < 0) begin = std::max(begin, (-shift + a.stride - 1) / a.stride);
-  // o * stride + shift <= inputs - 1
-  const int64_t room = a.inputs - 1 - shift;
-  end = room < 0 ? begin : std::min(end, room / a.stride + 1);
-  return {begin, std::max(begin, end), begin * a.stride + shift};
-}
-
-/// The taps that are inside of the input for some output in [begin, end): of windows that are mostly padding,
-/// few.
-std::pair<int64_t, int64_t> taps_inside(const Axis& a, int64_t begin, int64_t end) {
-  const int64_t before = a.pad - (end - 1) * a.stride, room = a.inputs - 1 + a.pad - begin * a.stride;
-  const int64_t first = before > 0 ? (before + a.dilation - 1) / a.dilation : 0;
-  return {first, room < 0 ? first : std::min(a.kernel, room / a.dilation + 1)};
-}
-
-/// `count` outputs that read one input each, from output `to` and input `from` of a chunk on.
-struct Span {
-  int64_t to, from, count;
-};
-
-/// Some outputs of the last axis and the inputs that they read.
-struct Chunk {
-  int64_t begin, end, low, high;
-  std::vector<Span> spans = {};  ///< Of an affine axis, tap by tap.
-};
-
-/// The last axis, prepared for all rows of a call.
-struct LastAxis {
-  const Axis& axis;
-  std::vector<Chunk> chunks;
-  /// As listed taps, where no loop over a window's taps does.
-  std::vector<int64_t> begins, places;
-  bool by_taps;  // one pass for each tap of the window
-
-  LastAxis(const Axis& a, int64_t inner) : axis(a) {
-    by_taps = a.taps == Axis::Taps::Affine;
-    const int64_t step = std::max<int64_t>(kRowTile / std::max<int64_t>(inner, 1), 1);
-    for (int64_t o = 0; o < a.outputs; o += step) {
-      Chunk c{o, std::min(o + step, a.outputs), a.inputs, 0};
-      if (by_taps) {
-        c.low = std::clamp<int64_t>(c.begin * a.stride - a.pad, 0, a.inputs);
-        c.high = std::clamp<int64_t>((c.end - 1) * a.stride - a.pad + (a.kernel - 1) * a.dilation + 1, c.low,
-                                     a.inputs);
-        const auto [first, end] = taps_inside(a, c.begin, c.end);
-        for (int64_t t = first; t < end; ++t) {
-          const TapRange r = tap_range(a, t, c.begin, c.end);
-          if (r.begin < r.end) c.spans.push_back({r.begin - c.begin, r.place - c.low, r.end - r.begin});
-        }
-      } else {
-        for (int64_t i = c.begin; i < c.end; ++i) {
-          a.for_each_tap(i, [&](int64_t place, double) {
-            c.low = std::min(c.low, place);
-            c.high = std::max(c.high, place + 1);
-          });
-        }
-        c.low = std::min(c.low, c.high);
-      }
-      chunks.push_back(std::move(c));
-    }
-    if (by_taps) return;
-    begins.reserve(at(a.outputs) + 1);
-    begins.push_back(0);
-    for (int64_t o = 0; o < a.outputs; ++o) {
-      a.for_each_tap(o, [&](int64_t place, double) { places.push_back(place); });
-      begins.push_back(static_cast<int64_t>(places.size()));
-    }
-  }
-  int64_t widest() const {
-    int64_t n = 0;
-    for (const Chunk& c : chunks) n = std::max({n, c.high - c.low, c.end - c.begin});
-    return n;
-  }
-};
-
-std::vector<Axis> three_axes(std::span<const Axis> axes) {
-  std::vector<Axis> all(kAxes - axes.size(), Axis::identity(1));
-  all.insert(all.end(), axes.begin(), axes.end());
-  return all;
-}
 
 template <class T>
 std::vector<T> as_vector(const std::vector<double>& values) {
@@ -169,38 +17,7 @@ double at_or_one(const std::vector<double>& values, int64_t i) {
   return values.empty() ? 1.0 : values[at(i)];
 }
 
-/// Calls f(batch, o0, o1, chunk) for all rows of the output, some of them on each thread; `begin` is called
-/// first on each thread, and its result given to f.
-template <class Begin, class F>
-void for_each_row(const Layout& out, const std::vector<Axis>& axes, int64_t chunks, int64_t cost,
-                  Begin&& begin_thread, F&& f) {
-  const int64_t n0 = axes[0].outputs, n1 = axes[1].outputs;
-  const int64_t rows = out.batch.numel() * n0 * n1 * chunks;
-  const int64_t grain = std::max<int64_t>(kElementsPerThread / std::max<int64_t>(cost, 1), 1);
-  parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
-    auto scratch = begin_thread();
-    for (int64_t r = begin; r < end; ++r) {
-      int64_t rest = r;
-      const int64_t chunk = rest % chunks;
-      rest /= chunks;
-      const int64_t o1 = rest % n1;
-      rest /= n1;
-      f(scratch, rest / n0, rest % n0, o1, chunk);
-    }
-  });
-}
-
 // Sums
-
-/// Buffers of one thread: each holds a row of inputs.
-template <class T>
-struct Scratch {
-  int64_t size;
-  std::unique_ptr<T[]> memory;
-
-  Scratch(int64_t row, int64_t count) : size(row), memory(new T[at(row * count)]) {}
-  T* operator[](int64_t i) const { return memory.get() + i * size; }
-};
 
 template <class T>
 class WindowSum {
@@ -441,140 +258,6 @@ class WindowSum {
   bool one_plane_;  // axis 0 adds nothing up
 };
 
-// Maxima
-
-template <class T, class Place>
-class WindowMax {
- public:
-  WindowMax(const Layout& in, const Layout& values, const Layout& places, const std::vector<Axis>& axes,
-            const MaxKernels<T, Place>& kernels, ConvertFn load, ConvertFn store)
-      : in_(in),
-        values_(values),
-        places_(places),
-        axes_(axes),
-        last_(axes[2], in.inner),
-        kernels_(kernels),
-        load_(load),
-        store_(store),
-        inner_(in.inner) {}
-
-  void run() {
-    const int64_t widest = last_.widest() * inner_;
-    const auto make = [&] { return std::pair(Scratch<T>(widest, 3), Scratch<Place>(widest, 2)); };
-    for_each_row(values_, axes_, static_cast<int64_t>(last_.chunks.size()), 2 * widest, make,
-                 [&](const auto& s, int64_t b, int64_t o0, int64_t o1, int64_t c) {
-                   row(s.first, s.second, b, o0, o1, last_.chunks[at(c)]);
-                 });
-  }
-
- private:
-  void row(const Scratch<T>& s, const Scratch<Place>& p, int64_t b, int64_t o0, int64_t o1, const Chunk& c) {
-    const int64_t count = c.end - c.begin;
-    const size_t n = at((c.high - c.low) * inner_);
-    T *const x = s[0], *const loaded = s[1];
-    Place *const x_places = p[0], *const places = p[1];
-    const bool direct = !store_ && values_.dense();
-    T* const values =
-        direct ? reinterpret_cast<T*>(values_.row(b, o0, o1) + c.begin * values_.axes[2]) : s[2];
-    bool first = true;
-    const T* one = nullptr;  // the first of two rows that start together
-    Place one_number = 0;
-    // Rows in the order of their elements: what is equal to an earlier one changes nothing.
-    axes_[0].for_each_tap(o0, [&](int64_t i0, double) {
-      axes_[1].for_each_tap(o1, [&](int64_t i1, double) {
-        const T* next = load(b, i0, i1, c, loaded);
-        const auto number = static_cast<Place>((i0 * axes_[1].inputs + i1) * axes_[2].inputs);
-        if (first && next != loaded) {
-          one = next, one_number = number;
-        } else if (one) {
-          kernels_.start_with_two(x, x_places, one, one_number, next, number, n);
-          one = nullptr;
-        } else {
-          (first ? kernels_.start : kernels_.update)(x, x_places, next, number, n);
-        }
-        first = false;
-      });
-    });
-    if (one) kernels_.start(x, x_places, one, one_number, n);
-    // The first tap may be there for all outputs: then nothing need be there before it.
-    const bool fresh = inner_ > 1 && !first && last_.by_taps && !c.spans.empty() && c.spans[0].to == 0 &&
-                       c.spans[0].count == count;
-    if (!fresh) {
-      std::fill_n(values, count * inner_, lowest());
-      std::fill_n(places, count * inner_, std::numeric_limits<Place>::max());
-    }
-    if (!first) {
-      if (inner_ == 1) kernels_.locate(x_places, static_cast<Place>(c.low), n);
-      along(values, places, x, x_places, c, fresh);
-    }
-    if (!direct)
-      store(values_, store_ ? store_ : convert_fn(values_.dtype, values_.dtype), b, o0, o1, c, values);
-    store(places_, convert_fn(dtype_of<Place>, places_.dtype), b, o0, o1, c, places);
-  }
-
-  const T* load(int64_t b, int64_t i0, int64_t i1, const Chunk& c, T* buffer) {
-    const char* from = in_.row(b, i0, i1) + c.low * in_.axes[2];
-    if (!load_ && in_.dense()) return reinterpret_cast<const T*>(from);
-    constexpr int64_t kItem = sizeof(T);
-    const ConvertFn copy = load_ ? load_ : convert_fn(in_.dtype, in_.dtype);
-    if (inner_ == 1)
-      copy(buffer, {kItem, 0}, from, in_.block(), c.high - c.low, 1);
-    else
-      copy(buffer, {kItem, kItem * inner_}, from, in_.block(), inner_, c.high - c.low);
-    return buffer;
-  }
-
-  void along(T* values, Place* places, const T* x, const Place* x_places, const Chunk& c, bool fresh) {
-    const Axis& a = axes_[2];
-    const auto combine = [&](int64_t to, int64_t from, int64_t step, int64_t n) {
-      // A place is complete, or lacks the one along this axis.
-      const auto add = static_cast<Place>(inner_ == 1 ? 0 : c.low + from);
-      kernels_.combine(values + to * inner_, places + to * inner_, x + from * inner_,
-                       x_places + from * inner_, add, step, at(n));
-    };
-    if (last_.by_taps) {
-      for (const Span& s : c.spans) {
-        if (inner_ == 1) {
-          combine(s.to, s.from, a.stride, s.count);
-        } else {
-          kernels_.combine_pixels(values + s.to * inner_, places + s.to * inner_, x + s.from * inner_,
-                                  x_places + s.from * inner_, static_cast<Place>(c.low + s.from), a.stride,
-                                  at(inner_), at(s.count), fresh);
-          fresh = false;
-        }
-      }
-      return;
-    }
-    for (int64_t o = c.begin; o < c.end; ++o) {
-      for (int64_t i = last_.begins[at(o)]; i < last_.begins[at(o) + 1]; ++i)
-        combine(o - c.begin, last_.places[at(i)] - c.low, 1, inner_);
-    }
-  }
-
-  template <class V>
-  void store(const Layout& out, ConvertFn convert, int64_t b, int64_t o0, int64_t o1, const Chunk& c,
-             const V* from) {
-    constexpr int64_t kItem = sizeof(V);
-    char* to = out.row(b, o0, o1) + c.begin * out.axes[2];
-    if (inner_ == 1)
-      convert(to, out.block(), from, {kItem, 0}, c.end - c.begin, 1);
-    else
-      convert(to, out.block(), from, {kItem, kItem * inner_}, inner_, c.end - c.begin);
-  }
-
-  static constexpr T lowest() {
-    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
-                                       : std::numeric_limits<T>::lowest();
-  }
-
-  const Layout &in_, &values_, &places_;
-  const std::vector<Axis>& axes_;
-  const LastAxis last_;
-  const MaxKernels<T, Place>& kernels_;
-  const ConvertFn load_, store_;
-  const int64_t inner_;
-};
-
 // Copies
 
 /// Elements of a row that come from equally distant ones: output begin + j is input place + j * step.
@@ -631,21 +314,11 @@ std::vector<int64_t> places_of(const Axis& a) {
 }
 
 DType real_or_same(DType t) { return is_complex(t) ? real_dtype(t) : t; }
-/// The conversion between two dtypes, null where they are the same.
-ConvertFn convert_unless_same(DType from, DType to) { return from == to ? nullptr : convert_fn(from, to); }
-
 template <class T>
 void sum_as(const Layout& in, const Layout& out, const std::vector<Axis>& axes, const SumKernels<T>& kernels,
             bool accumulate) {
   WindowSum<T>(in, out, axes, kernels, accumulate, convert_unless_same(in.dtype, dtype_of<T>),
                convert_unless_same(dtype_of<T>, out.dtype))
-      .run();
-}
-template <class T, class Place>
-void max_as(const Layout& in, const Layout& values, const Layout& places, const std::vector<Axis>& axes,
-            const MaxKernels<T, Place>& kernels) {
-  WindowMax<T, Place>(in, values, places, axes, kernels, convert_unless_same(in.dtype, dtype_of<T>),
-                      convert_unless_same(dtype_of<T>, values.dtype))
       .run();
 }
 
@@ -666,22 +339,6 @@ void axes_sum(const Tensor& self, std::span<const Axis> axes, bool accumulate, T
     sum_as(in, to, all, window_kernels().sum_f64, accumulate);
   else
     sum_as(in, to, all, window_kernels().sum_f32, accumulate);
-}
-
-void axes_max(const Tensor& self, std::span<const Axis> axes, Tensor& values, Tensor& indices) {
-  report_kernel("axes_max", TENON_KERNEL_NAMES("window"));
-  if (values.numel() == 0) return;
-  const bool channels = channels_inside(values, axes.size());
-  const Layout in(self, axes.size(), channels), to(values, axes.size(), channels),
-      places(indices, axes.size(), channels);
-  const std::vector<Axis> all = three_axes(axes);
-  const int64_t plane = all[0].inputs * all[1].inputs * all[2].inputs;
-  if (!is_floating_point(self.dtype()))
-    max_as(in, to, places, all, window_kernels().max_i64);
-  else if (self.dtype() == DType::Float64 || plane >= INT32_MAX)
-    max_as(in, to, places, all, window_kernels().max_f64);
-  else
-    max_as(in, to, places, all, window_kernels().max_f32);
 }
 
 void axes_copy(const Tensor& self, std::span<const Axis> axes, const Scalar& otherwise, Tensor& out) {

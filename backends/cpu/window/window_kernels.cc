@@ -6,6 +6,8 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target:
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "backends/cpu/window/window_kernels.h"
@@ -307,6 +309,92 @@ void combine_pixels(T* values, Place* places, const T* x, const Place* x_places,
   }
 }
 
+template <class V>
+HWY_INLINE auto later_is_larger(const V& value, const V& next) {
+  using D = hn::DFromV<V>;
+  if constexpr (hwy::IsFloat<hn::TFromD<D>>())
+    return hn::Or(hn::Gt(next, value), hn::IsNaN(next));
+  else
+    return hn::Gt(next, value);
+}
+template <class V>
+HWY_INLINE V later_max(const V& value, const V& next) {
+  return hn::IfThenElse(later_is_larger(value, next), next, value);
+}
+
+/// The maximum of `value` and, after it, the taps of one row. Those at distances other than 1 need a step of
+/// 1; otherwise kStep of them come from one load of as many vectors, the last ones from one that ends with
+/// the last tap.
+template <int kStep, class D, class V = hn::Vec<D>>
+HWY_INLINE V max_of_taps(D d, const hn::TFromD<D>* x, int64_t taps, int64_t dilation, V value) {
+  if constexpr (kStep == 1) {
+    for (int64_t t = 0; t < taps; ++t) value = later_max(value, hn::LoadU(d, x + t * dilation));
+  } else {
+    for (int64_t t = 0; t < taps; t += kStep) {
+      const int64_t from = std::max<int64_t>(std::min<int64_t>(t, taps - kStep), 0), seen = t - from;
+      V v[4];
+      if constexpr (kStep == 2) hn::LoadInterleaved2(d, x + from, v[0], v[1]);
+      if constexpr (kStep == 3) hn::LoadInterleaved3(d, x + from, v[0], v[1], v[2]);
+      if constexpr (kStep == 4) hn::LoadInterleaved4(d, x + from, v[0], v[1], v[2], v[3]);
+#pragma GCC unroll 4
+      for (int64_t p = 0; p < kStep; ++p) {
+        if (p >= seen && from + p < taps) value = later_max(value, v[p]);
+      }
+    }
+  }
+  return value;
+}
+
+/// What every number and NaN comes after: a row may begin with it.
+template <class T>
+constexpr T lowest() {
+  return hwy::IsFloat<T>() ? static_cast<T>(-HUGE_VAL) : std::numeric_limits<T>::lowest();
+}
+
+template <class T>
+void max_windows(T* out, const T* const* rows, size_t count, int64_t first, int64_t taps, int64_t dilation,
+                 int64_t step, size_t n, bool fresh) {
+  const auto vector = [&]<int kStep>(auto d, size_t i) HWY_ATTR {
+    auto value = fresh ? hn::Set(d, lowest<T>()) : hn::LoadU(d, out + i);
+    for (size_t r = 0; r < count; ++r)
+      value = max_of_taps<kStep>(d, rows[r] + first + static_cast<int64_t>(i) * kStep, taps, dilation, value);
+    hn::StoreU(value, d, out + i);
+  };
+  size_t i = 0;
+  // With vectors of this size where there are so many outputs: the last vector begins where it ends with
+  // them, since to see a tap twice changes nothing. Nothing is read after the last element, which windows
+  // that are shorter than the step allow only before the last output.
+  const auto vectors = [&]<int kStep>(auto d) HWY_ATTR {
+    const size_t lanes = hn::Lanes(d), end = n - (taps < kStep ? 1 : 0);
+    if (step != kStep || i >= end || end < lanes) return;
+    for (; i + lanes <= end; i += lanes) vector.template operator()<kStep>(d, i);
+    if (i < end) vector.template operator()<kStep>(d, end - lanes);
+    i = end;
+  };
+  const auto any_step = [&](auto d) HWY_ATTR {
+    vectors.template operator()<1>(d);
+    if (dilation != 1 && taps != 1) return;
+    vectors.template operator()<2>(d);
+    vectors.template operator()<3>(d);
+    vectors.template operator()<4>(d);
+  };
+  constexpr size_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
+  any_step(hn::ScalableTag<T>());
+  if constexpr (kLanes * sizeof(T) > 32) any_step(hn::CappedTag<T, 32 / sizeof(T)>());
+  if constexpr (kLanes * sizeof(T) > 16) any_step(hn::CappedTag<T, 16 / sizeof(T)>());
+  for (; i < n; ++i) {
+    T value = fresh ? lowest<T>() : out[i];
+    for (size_t r = 0; r < count; ++r) {
+      const T* x = rows[r] + first + static_cast<int64_t>(i) * step;
+      for (int64_t t = 0; t < taps; ++t) {
+        const T next = x[t * dilation];
+        value = next > value || next != next ? next : value;
+      }
+    }
+    out[i] = value;
+  }
+}
+
 template <class T>
 constexpr SumKernels<T> kSum{&add<T>,        &multiply<T>,      &multiply_add<T>, &add_strided<T>,
                              &add_pixels<T>, &divide<T>,        &divide_each<T>,  &rows<T>,
@@ -315,8 +403,14 @@ template <class T, class Place>
 constexpr MaxKernels<T, Place> kMax{&start<T, Place>, &start_with_two<T, Place>, &update<T, Place>,
                                     &locate<Place>,   &combine<T, Place>,        &combine_pixels<T, Place>};
 
-constexpr WindowKernels kWindowKernels = {kSum<float>, kSum<double>, kMax<float, int32_t>,
-                                          kMax<double, int64_t>, kMax<int64_t, int64_t>};
+constexpr WindowKernels kWindowKernels = {kSum<float>,
+                                          kSum<double>,
+                                          kMax<float, int32_t>,
+                                          kMax<double, int64_t>,
+                                          kMax<int64_t, int64_t>,
+                                          {&max_windows<float>},
+                                          {&max_windows<double>},
+                                          {&max_windows<int64_t>}};
 
 }  // namespace
 

@@ -60,12 +60,24 @@ struct MaxKernels {
                          size_t inner, size_t n, bool fresh);
 };
 
+/// Rows of maxima alone, the same as those of MaxKernels.
+template <class T>
+struct MaxValueKernels {
+  /// out[i] = the maximum of rows[r][first + i * step + t * dilation] for r below `count` and, inside of
+  /// that, t below `taps`. If not `fresh`, out[i] comes before them.
+  void (*windows)(T* out, const T* const* rows, size_t count, int64_t first, int64_t taps, int64_t dilation,
+                  int64_t step, size_t n, bool fresh);
+};
+
 struct WindowKernels {
   SumKernels<float> sum_f32;
   SumKernels<double> sum_f64;
   MaxKernels<float, int32_t> max_f32;
   MaxKernels<double, int64_t> max_f64;
   MaxKernels<int64_t, int64_t> max_i64;
+  MaxValueKernels<float> max_values_f32;
+  MaxValueKernels<double> max_values_f64;
+  MaxValueKernels<int64_t> max_values_i64;
 };
 
 /// Those of one instruction set; the machine must have it.

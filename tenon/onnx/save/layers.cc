@@ -340,7 +340,7 @@ void attention(C& c) {
   c.result(c.s.node("MatMul", {weights, heads(2)}));
 }
 
-constexpr SavedRow kRows[] = {
+constexpr SavedRow kLayerRows[] = {
     {"aten::_adaptive_avg_pool", adaptive_avg_pool},
     {"aten::_adaptive_max_pool", adaptive_max_pool},
     {"aten::_attention_forward", attention},
@@ -348,6 +348,7 @@ constexpr SavedRow kRows[] = {
     {"aten::_batch_norm_inference", batch_norm},
     {"aten::_log_softmax", log_softmax},
     {"aten::_max_pool", max_pool},
+    {"aten::_max_pool_values", max_pool},
     {"aten::_recurrence", recurrence},
     {"aten::_softmax", softmax},
     {"aten::addmm", addmm},
@@ -369,6 +370,6 @@ constexpr SavedRow kRows[] = {
 
 }  // namespace
 
-std::span<const SavedRow> layer_rows() noexcept { return kRows; }
+std::span<const SavedRow> layer_rows() noexcept { return kLayerRows; }
 
 }  // namespace tenon::onnx

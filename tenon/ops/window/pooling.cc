@@ -1,6 +1,7 @@
 // Pooling: the mean or the maximum of windows, at a distance or as many as the result has places.
 #include <fmt/core.h>
 
+#include "tenon/core/thread_state.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/generated/window/bodies.h"
@@ -195,6 +196,14 @@ void max_pool(OutputSpecs& out, HeaderRef self, IntArrayRef kernel_size, IntArra
   set_spatial(out, 1, self, sizes, DType::Int64);
 }
 
+void max_pool_values(OutputSpecs& out, HeaderRef self, IntArrayRef kernel_size, IntArrayRef stride,
+                     IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+  const Windows w =
+      checked_windows("max_pool", self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
+  check_ordered(self, w.op);
+  set_spatial(out, 0, self, with_spatial(self.sizes(), w.outputs), self.dtype());
+}
+
 void adaptive_avg_pool(OutputSpecs& out, HeaderRef self, IntArrayRef output_size) {
   const Dims sizes = checked_adaptive("adaptive_avg_pool", self.sizes(), output_size, true);
   check_inexact(self.dtype(), false, with_rank("adaptive_avg_pool", output_size.size()).c_str());
@@ -243,6 +252,19 @@ void max_pool(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, I
   const Windows w =
       checked_windows("max_pool", self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
   axes_max_stub(self.device(), self, w.axes(), values, indices);
+}
+
+void max_pool_values(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                     IntArrayRef dilation, bool ceil_mode, Tensor& out) {
+  if (out.numel() == 0) return;
+  const Windows w =
+      checked_windows("max_pool", self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
+  if (axes_max_values_stub.has_own(self.device().backend)) {
+    axes_max_values_stub(self.device(), self, w.axes(), out);
+  } else {
+    Tensor indices = make_empty(out.sizes(), DType::Int64, self.device());
+    axes_max_stub(self.device(), self, w.axes(), out, indices);
+  }
 }
 
 void adaptive_avg_pool(const Tensor& self, IntArrayRef output_size, Tensor& out) {
@@ -324,6 +346,15 @@ std::tuple<Tensor, Tensor> maximum(size_t rank, const Tensor& self, IntArrayRef 
   return tenon::_max_pool(self, per_axis(kernel_size, rank, op.c_str(), "kernel_size"), stride, padding,
                           dilation, ceil_mode);
 }
+/// Places are found with the values only where a derivative will ask for them.
+Tensor maximum_values(size_t rank, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                      IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+  if (thread_state.grad_enabled && self.requires_grad())
+    return std::get<0>(maximum(rank, self, kernel_size, stride, padding, dilation, ceil_mode));
+  const std::string op = with_rank("max_pool", rank);
+  return tenon::_max_pool_values(self, per_axis(kernel_size, rank, op.c_str(), "kernel_size"), stride,
+                                 padding, dilation, ceil_mode);
+}
 Tensor maximum_backward(size_t rank, const Tensor& grad, const Tensor& self, IntArrayRef kernel_size,
                         IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
                         const Tensor& indices) {
@@ -390,15 +421,15 @@ std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& self, IntArrayR
 }
 Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
                   IntArrayRef dilation, bool ceil_mode) {
-  return std::get<0>(maximum(1, self, kernel_size, stride, padding, dilation, ceil_mode));
+  return maximum_values(1, self, kernel_size, stride, padding, dilation, ceil_mode);
 }
 Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
                   IntArrayRef dilation, bool ceil_mode) {
-  return std::get<0>(maximum(2, self, kernel_size, stride, padding, dilation, ceil_mode));
+  return maximum_values(2, self, kernel_size, stride, padding, dilation, ceil_mode);
 }
 Tensor max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
                   IntArrayRef dilation, bool ceil_mode) {
-  return std::get<0>(maximum(3, self, kernel_size, stride, padding, dilation, ceil_mode));
+  return maximum_values(3, self, kernel_size, stride, padding, dilation, ceil_mode);
 }
 Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, const Tensor& self,
                                         IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,

@@ -342,6 +342,8 @@ def _pool_rows():
     yield Row("_adaptive_avg_pool_backward", _adaptive_back_samples(2, False), _adaptive_back(2),
               inner="adaptive_avg_pool2d_backward", absent=_absent(2, **_NO_EXTREMES), **back)  # fmt: skip
     yield Row("_max_pool", _max_samples(2), _maximum(2), inner="max_pool2d", absent=_absent(2), **pair)
+    yield Row("_max_pool_values", _max_samples(2), lambda *a: _maximum(2)(*a)[0], inner="max_pool2d", absent=_absent(2), result="self",
+              refuse=("bool", "complex"))  # fmt: skip
     yield Row("_adaptive_max_pool", _adaptive_samples(2), _adaptive_max(2), inner="adaptive_max_pool2d", absent=_absent(2), **pair)
     yield Row("_max_pool_backward", _max_back_samples(2, "inner"), _max_back(2, "inner"), grad_constant=(2,), inner="max_pool backward",
               absent=_absent(2, **_NO_EXTREMES, **{c: "no gradients" for c in _WHOLE}), **_GRADIENT)  # fmt: skip

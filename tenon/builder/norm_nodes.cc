@@ -141,7 +141,7 @@ void sdpa_backward(NodeCall& n) {
 }
 
 constexpr std::string_view kNorm = "norm_forward_phase axis";
-constexpr NodeKind kKinds[] = {
+constexpr NodeKind kNormKinds[] = {
     {"batchnorm_inference", "input mean inv_variance scale bias", "", "Y", &batchnorm_inference},
     {"layernorm", "input scale? bias? epsilon#?", kNorm, "Y MEAN INV_VARIANCE", &layernorm},
     {"layernorm_backward", "grad input scale? mean inv_variance", "axis", "DX DSCALE DBIAS",
@@ -155,6 +155,6 @@ constexpr NodeKind kKinds[] = {
 
 }  // namespace
 
-std::span<const NodeKind> norm_kinds() { return kKinds; }
+std::span<const NodeKind> norm_kinds() { return kNormKinds; }
 
 }  // namespace tenon::builder

@@ -158,7 +158,7 @@ void softplus_backward(NodeCall& n) {
   n.set(tenon::mul(grad, tenon::sigmoid(tenon::mul(x, n.real("beta", 1)))));
 }
 
-constexpr NodeKind kKinds[] = {
+constexpr NodeKind kPointwiseKinds[] = {
     {"abs", "input", "", "OUT_0", &unary<&tenon::abs>},
     {"add", "a b", "", "OUT_0", &binary<&add, &add, true>},
     {"add_square", "a b", "", "OUT_0", &tensors<&add_square>},
@@ -216,6 +216,6 @@ constexpr NodeKind kKinds[] = {
 
 }  // namespace
 
-std::span<const NodeKind> pointwise_kinds() { return kKinds; }
+std::span<const NodeKind> pointwise_kinds() { return kPointwiseKinds; }
 
 }  // namespace tenon::builder

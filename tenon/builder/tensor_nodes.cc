@@ -198,7 +198,7 @@ void rng(NodeCall& n) {
 }
 
 constexpr std::string_view kWindow = "padding pre_padding post_padding stride dilation";
-constexpr NodeKind kKinds[] = {
+constexpr NodeKind kTensorKinds[] = {
     {"concatenate", "inputs*", "axis", "OUT_0", &concatenate, Computes::Nothing},
     {"conv_dgrad", "loss filter", kWindow, "DX", &conv_dgrad},
     {"conv_fprop", "image weight", kWindow, "Y", &conv_fprop},
@@ -214,6 +214,6 @@ constexpr NodeKind kKinds[] = {
 
 }  // namespace
 
-std::span<const NodeKind> tensor_kinds() { return kKinds; }
+std::span<const NodeKind> tensor_kinds() { return kTensorKinds; }
 
 }  // namespace tenon::builder

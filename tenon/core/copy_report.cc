@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<int64_t> g_copies{0};
 std::atomic<int64_t> g_bytes{0};
-std::atomic<void (*)(const CopyReport&)> g_sink{nullptr};
+std::atomic<void (*)(const CopyReport&)> g_copy_sink{nullptr};
 
 std::atomic<bool>& showing() {
   static std::atomic<bool> on{[] {
@@ -20,7 +20,7 @@ std::atomic<bool>& showing() {
   return on;
 }
 
-void print_to_stderr(const CopyReport& c) {
+void print_copy(const CopyReport& c) {
   std::fprintf(stderr, "[copy] %s: `%s`, %zu bytes: %s\n", c.op, c.argument, c.nbytes, c.reason);
 }
 
@@ -30,15 +30,15 @@ void report_copy(const char* op, const char* argument, const char* reason, size_
   g_copies.fetch_add(1, std::memory_order_relaxed);
   g_bytes.fetch_add(static_cast<int64_t>(nbytes), std::memory_order_relaxed);
   if (!showing().load(std::memory_order_relaxed)) return;
-  const auto sink = g_sink.load(std::memory_order_acquire);
-  (sink ? sink : &print_to_stderr)({op, argument, reason, nbytes});
+  const auto sink = g_copy_sink.load(std::memory_order_acquire);
+  (sink ? sink : &print_copy)({op, argument, reason, nbytes});
 }
 
 int64_t hidden_copies() noexcept { return g_copies.load(std::memory_order_relaxed); }
 int64_t hidden_copy_bytes() noexcept { return g_bytes.load(std::memory_order_relaxed); }
 void set_show_copies(bool on) noexcept { showing().store(on, std::memory_order_relaxed); }
 void set_copy_sink(void (*sink)(const CopyReport&)) noexcept {
-  g_sink.store(sink, std::memory_order_release);
+  g_copy_sink.store(sink, std::memory_order_release);
 }
 
 }  // namespace tenon

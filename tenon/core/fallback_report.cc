@@ -21,7 +21,7 @@ Sums& sums() {
   static Sums& all = *new Sums;
   return all;
 }
-std::atomic<void (*)(const FallbackReport&)> g_sink{nullptr};
+std::atomic<void (*)(const FallbackReport&)> g_fallback_sink{nullptr};
 
 std::atomic<bool>& logging() {
   static std::atomic<bool> on{[] {
@@ -31,7 +31,7 @@ std::atomic<bool>& logging() {
   return on;
 }
 
-void print_to_stderr(const FallbackReport& r) {
+void print_fallback(const FallbackReport& r) {
   std::fprintf(stderr, "[fallback] %.*s on %s: %zu bytes copied\n", static_cast<int>(r.name.size()),
                r.name.data(), to_string(r.device).c_str(), r.nbytes);
 }
@@ -46,8 +46,8 @@ void report_fallback(const FallbackReport& report) {
     sum.nbytes += static_cast<int64_t>(report.nbytes);
   }
   if (!logging().load(std::memory_order_relaxed)) return;
-  const auto sink = g_sink.load(std::memory_order_acquire);
-  (sink ? sink : &print_to_stderr)(report);
+  const auto sink = g_fallback_sink.load(std::memory_order_acquire);
+  (sink ? sink : &print_fallback)(report);
 }
 
 std::vector<FallbackCount> fallbacks() {
@@ -64,7 +64,7 @@ void reset_fallbacks() {
 
 void set_log_fallbacks(bool on) noexcept { logging().store(on, std::memory_order_relaxed); }
 void set_fallback_sink(void (*sink)(const FallbackReport&)) noexcept {
-  g_sink.store(sink, std::memory_order_release);
+  g_fallback_sink.store(sink, std::memory_order_release);
 }
 
 }  // namespace tenon

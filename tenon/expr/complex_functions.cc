@@ -222,7 +222,7 @@ constexpr std::string_view kSinc = R"(
 struct Row {
   std::string_view name, text;
 };
-constexpr Row kRows[] = {
+constexpr Row kComplexRows[] = {
     {"div", kDiv},
     {"abs", "hypot(real(x), imag(x))"},
     {"acos", kAcos},
@@ -269,7 +269,7 @@ constexpr Row kRows[] = {
 }  // namespace
 
 std::string_view complex_definition(std::string_view name) noexcept {
-  for (const Row& row : kRows) {
+  for (const Row& row : kComplexRows) {
     if (row.name == name) return row.text;
   }
   return {};

@@ -37,7 +37,7 @@ constexpr std::string_view kHypot = R"(
   let c = fma(-n, n, hh - mm) + fma(h, h, -hh) - fma(m, m, -mm);
   where((p == inf) | (q == inf), inf, where(h == 0, h, h - c / (2 * h)) / k))";
 
-constexpr Function kRows[] = {
+constexpr Function kBasicFunctions[] = {
     {.name = "hypot",
      .arity = 2,
      .derivative = {"where(result == 0, 0, x / result)", "where(result == 0, 0, y / result)"},
@@ -111,6 +111,6 @@ constexpr Function kRows[] = {
 
 }  // namespace
 
-std::span<const Function> basic_functions() noexcept { return kRows; }
+std::span<const Function> basic_functions() noexcept { return kBasicFunctions; }
 
 }  // namespace tenon::expr

@@ -217,7 +217,7 @@ constexpr std::string_view kK1e = R"(
   let y = where(x < 1, bessel_k1_small(n, n), where(x == inf, 0, bessel_k1_large(v, 0)));
   where(x > 0, y, where(x == 0, inf, nan)))";
 
-constexpr Function kRows[] = {
+constexpr Function kBesselFunctions[] = {
     {.name = "i0_near", .body_f64 = kI0Near, .internal = true},
     {.name = "i0_middle", .body_f64 = kI0Middle, .internal = true, .costly = true},
     {.name = "i0_far", .body_f64 = kI0Far, .internal = true, .costly = true},
@@ -317,6 +317,6 @@ constexpr Function kRows[] = {
 
 }  // namespace
 
-std::span<const Function> bessel_functions() noexcept { return kRows; }
+std::span<const Function> bessel_functions() noexcept { return kBesselFunctions; }
 
 }  // namespace tenon::expr

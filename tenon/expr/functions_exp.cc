@@ -111,7 +111,7 @@ constexpr std::string_view kCosh = R"(
   let h = half_exp(abs(x));
   h + 0.25 / h)";
 
-constexpr Function kRows[] = {
+constexpr Function kExponentialFunctions[] = {
     {.name = "exp_poly", .body_f32 = kExpPolyF32, .body_f64 = kExpPolyF64, .internal = true},
     {.name = "expm1_poly", .body_f32 = kExpm1PolyF32, .body_f64 = kExpm1PolyF64, .internal = true},
     {.name = "exp2_poly", .body_f32 = kExp2PolyF32, .body_f64 = kExp2PolyF64, .internal = true},
@@ -232,7 +232,7 @@ constexpr Function kPowRows[] = {
 
 }  // namespace
 
-std::span<const Function> exponential_functions() noexcept { return kRows; }
+std::span<const Function> exponential_functions() noexcept { return kExponentialFunctions; }
 std::span<const Function> power_functions() noexcept { return kPowRows; }
 
 }  // namespace tenon::expr

@@ -306,7 +306,7 @@ constexpr std::string_view kZetaShort = R"(
   let v = where(y > 0, above, where(y == 0, inf, zeta_negative_short(s, where(y < 0, y, -0.5))));
   where((x > 1) & (y == y), where(x == inf, where(y == 1, 1, where(y > 1, 0, inf)), v), where(x == 1, inf, nan)))";
 
-constexpr Function kRows[] = {
+constexpr Function kGammaFunctions[] = {
     {.name = "log_hi",
      .body_f64 = kLogHi,
      .internal = true,
@@ -394,6 +394,6 @@ constexpr Function kRows[] = {
 
 }  // namespace
 
-std::span<const Function> gamma_functions() noexcept { return kRows; }
+std::span<const Function> gamma_functions() noexcept { return kGammaFunctions; }
 
 }  // namespace tenon::expr

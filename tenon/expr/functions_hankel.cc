@@ -418,7 +418,7 @@ constexpr std::string_view kAiryPrime = R"(
   let far = airy_far(max(-x, 0x1p33), 0);
   where(x < -2, where(x < -0x1p33, far, wave), where(x > 2, decay, where(x == x, inner, x))))";
 
-constexpr Function kRows[] = {
+constexpr Function kHankelFunctions[] = {
     {.name = "wave_angle", .arity = 2, .body_float = kAngle, .internal = true},
     {.name = "wave_angle_low", .arity = 2, .body_float = kAngleLow, .internal = true},
     {.name = "wave", .arity = 3, .body_f64 = kWave, .internal = true, .apart = true},
@@ -524,6 +524,6 @@ constexpr Function kRows[] = {
 
 }  // namespace
 
-std::span<const Function> hankel_functions() noexcept { return kRows; }
+std::span<const Function> hankel_functions() noexcept { return kHankelFunctions; }
 
 }  // namespace tenon::expr

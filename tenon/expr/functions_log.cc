@@ -149,7 +149,7 @@ constexpr std::string_view kLogitF32 = R"(
   let y = hi + fma(s * z, poly(z, 0x1.5555c6p-1, 0x1.991cd6p-2, 0x1.380e04p-2), fma(n, ln_2_short_low, lo));
   where((x >= smallest_normal) & (x < 1), y, logit_edge(x)))";
 
-constexpr Function kRows[] = {
+constexpr Function kLogarithmFunctions[] = {
     {.name = "log_exponent", .body_float = kExponent, .internal = true, .doc = "n of a normal x"},
     {.name = "log_fraction", .body_float = kFraction, .internal = true, .doc = "f of a normal x"},
     {.name = "normal", .body_float = kNormal, .internal = true, .doc = "x, scaled if it is denormal"},
@@ -230,6 +230,6 @@ constexpr Function kRows[] = {
 
 }  // namespace
 
-std::span<const Function> logarithm_functions() noexcept { return kRows; }
+std::span<const Function> logarithm_functions() noexcept { return kLogarithmFunctions; }
 
 }  // namespace tenon::expr

@@ -359,7 +359,7 @@ constexpr std::string_view kGammaQShort = R"(
   let w = where((x == 0) | (y == inf), where((y > 0) & (x < inf), 0, nan), where((y == 0) | (x == inf), 1, v));
   where((x >= 0) & (y >= 0), w, nan))";
 
-constexpr Function kRows[] = {
+constexpr Function kProbabilityFunctions[] = {
     {.name = "inverse_tail_near", .body_f64 = kTailNear, .internal = true, .costly = true},
     {.name = "inverse_tail_middle", .body_f64 = kTailMiddle, .internal = true, .costly = true},
     {.name = "inverse_tail_far", .body_f64 = kTailFar3, .internal = true, .costly = true},
@@ -496,6 +496,6 @@ constexpr Function kRows[] = {
 
 }  // namespace
 
-std::span<const Function> probability_functions() noexcept { return kRows; }
+std::span<const Function> probability_functions() noexcept { return kProbabilityFunctions; }
 
 }  // namespace tenon::expr

@@ -282,7 +282,7 @@ constexpr std::string_view kMish = R"(
   let y = where(x < 1, below, where(x > 20, x, fma(-2, x * inverse, x)));
   where(x == 0, x, where(x == -inf, nan, y)))";
 
-constexpr Function kRows[] = {
+constexpr Function kSpecialFunctions[] = {
     {.name = "erf_inner", .body_f32 = kInnerF32, .body_f64 = kInnerF64, .internal = true},
     {.name = "erf_outer", .body_f64 = kOuterF64, .internal = true},
     {.name = "erf",
@@ -341,6 +341,6 @@ constexpr Function kRows[] = {
 
 }  // namespace
 
-std::span<const Function> special_functions() noexcept { return kRows; }
+std::span<const Function> special_functions() noexcept { return kSpecialFunctions; }
 
 }  // namespace tenon::expr

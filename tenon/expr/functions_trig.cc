@@ -169,7 +169,7 @@ constexpr std::string_view kSinc = R"(
        -0x1.7ff5f2829eb3p-26), 1);
   where(a < 0.5, near, where(a < inf, where(odd, -s, s), where(a == inf, 0, x))))";
 
-constexpr Function kRows[] = {
+constexpr Function kTrigonometricFunctions[] = {
     {.name = "asin_poly", .body_f32 = kAsinPolyF32, .body_f64 = kAsinPolyF64, .internal = true},
     {.name = "half_square", .body_float = kHalfSquare, .internal = true, .doc = "s^2"},
     {.name = "half_rest", .arity = 2, .body_float = kHalfRest, .internal = true, .doc = "asin(s) - s, y = s"},
@@ -225,6 +225,6 @@ constexpr Function kRows[] = {
 
 }  // namespace
 
-std::span<const Function> trigonometric_functions() noexcept { return kRows; }
+std::span<const Function> trigonometric_functions() noexcept { return kTrigonometricFunctions; }
 
 }  // namespace tenon::expr

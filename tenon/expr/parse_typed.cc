@@ -16,9 +16,9 @@ namespace {
 
 bool has_count(Op op) { return info(op).rule == TypeRule::BitShift || info(op).rule == TypeRule::Part; }
 
-class Parser {
+class TypedParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit TypedParser(std::string_view text) : text_(text) {}
 
   ExpressionPtr parse() {
     parts_.level = Level::Typed;
@@ -282,6 +282,6 @@ class Parser {
 
 }  // namespace
 
-ExpressionPtr parse_typed(std::string_view text) { return Parser(text).parse(); }
+ExpressionPtr parse_typed(std::string_view text) { return TypedParser(text).parse(); }
 
 }  // namespace tenon::expr

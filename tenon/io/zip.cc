@@ -78,11 +78,11 @@ Directory find_directory(const Input& input) {
 }
 
 /// Sizes and offset of an entry; some may be in its zip64 field.
-struct Place {
+struct EntryPlace {
   uint64_t size, compressed, local;
 };
-Place place_of(const Input& input, uint64_t offset, const Record& record, std::string_view extra) {
-  Place out{record.four(24), record.four(20), record.four(42)};
+EntryPlace place_of(const Input& input, uint64_t offset, const Record& record, std::string_view extra) {
+  EntryPlace out{record.four(24), record.four(20), record.four(42)};
   uint64_t* wanted[3] = {&out.size, &out.compressed, &out.local};
   while (extra.size() >= 4) {
     const Record head(extra);
@@ -121,7 +121,8 @@ Zip::Zip(const Input& input) : input_(input) {
     if (left.size() - kCentralSize < name_size + extra_size + comment_size)
       input.refuse(offset, "an entry of the zip directory is longer than the directory");
     std::string name(left.substr(kCentralSize, name_size));
-    const Place place = place_of(input, offset, record, left.substr(kCentralSize + name_size, extra_size));
+    const EntryPlace place =
+        place_of(input, offset, record, left.substr(kCentralSize + name_size, extra_size));
     const uint16_t flags = record.two(8), method = record.two(10);
     std::string problem;
     if (flags & 0x2041)

@@ -205,7 +205,7 @@ void linear_attention(N& n) {
   n.set(1, state.to(dtype));
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kAttentionRows = std::to_array<Row>({
     {"Attention", 23, attention},
     {"LinearAttention", 27, linear_attention},
     {"RotaryEmbedding", 23, rotary_embedding},
@@ -213,6 +213,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> attention_rows() noexcept { return kRows; }
+std::span<const Row> attention_rows() noexcept { return kAttentionRows; }
 
 }  // namespace tenon::onnx

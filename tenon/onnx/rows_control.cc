@@ -183,7 +183,7 @@ void scan_of_batch(N& n) {
   for (size_t i = 0; i < results.size() && i < n.num_outputs(); ++i) n.set(i, stack(results[i], 0));
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kControlRows = std::to_array<Row>({
     {"ConcatFromSequence", 11, concat_from_sequence},
     {"If", 1, branch},
     {"Loop", 1, loop},
@@ -204,6 +204,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> control_rows() noexcept { return kRows; }
+std::span<const Row> control_rows() noexcept { return kControlRows; }
 
 }  // namespace tenon::onnx

@@ -207,7 +207,7 @@ void max_roi_pool(N& n) {
   set_regions(n, found, (*shape)[0], (*shape)[1]);
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kDetectionRows = std::to_array<Row>({
     {"MaxRoiPool", 1, max_roi_pool},
     {"NonMaxSuppression", 10, non_max_suppression},
     {"RoiAlign", 10, roi_align},
@@ -215,6 +215,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> detection_rows() noexcept { return kRows; }
+std::span<const Row> detection_rows() noexcept { return kDetectionRows; }
 
 }  // namespace tenon::onnx

@@ -215,7 +215,7 @@ void bit_cast(N& n) {
   n.set(out);
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kIndexRows = std::to_array<Row>({
     {"ArrayFeatureExtractor", 1, array_feature_extractor, "ai.onnx.ml"},
     {"BitCast", 26, bit_cast},
     {"Compress", 9, compress},
@@ -234,6 +234,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> index_rows() noexcept { return kRows; }
+std::span<const Row> index_rows() noexcept { return kIndexRows; }
 
 }  // namespace tenon::onnx

@@ -93,7 +93,7 @@ void adam(N& n) {
   });
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kLossRows = std::to_array<Row>({
     {"Adagrad", 1, adagrad, "ai.onnx.preview.training"},
     {"Adam", 1, adam, "ai.onnx.preview.training"},
     {"Momentum", 1, momentum, "ai.onnx.preview.training"},
@@ -103,6 +103,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> loss_rows() noexcept { return kRows; }
+std::span<const Row> loss_rows() noexcept { return kLossRows; }
 
 }  // namespace tenon::onnx

@@ -63,7 +63,7 @@ void quick_gelu(N& n) {
 void plain_gelu(N& n) { n.set(gelu(n.tensor(0))); }
 
 constexpr std::string_view kMicrosoft = "com.microsoft";
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kMatrixRows = std::to_array<Row>({
     {"BiasGelu", 1, bias_gelu, kMicrosoft},
     {"Einsum", 12, einsum_of},
     {"FastGelu", 1, fast_gelu, kMicrosoft},
@@ -76,6 +76,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> matrix_rows() noexcept { return kRows; }
+std::span<const Row> matrix_rows() noexcept { return kMatrixRows; }
 
 }  // namespace tenon::onnx

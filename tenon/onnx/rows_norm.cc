@@ -171,7 +171,7 @@ void lrn(N& n) {
   n.set(x / pow(sum * Scalar(alpha) + Scalar(n.number("bias", 1)), Scalar(n.number("beta", 0.75))));
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kNormRows = std::to_array<Row>({
     {"BatchNormalization", 6, batch_normalization},
     {"EmbedLayerNormalization", 1, embed_layer_normalization, "com.microsoft"},
     {"GroupNormalization", 18, group_normalization},
@@ -189,6 +189,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> norm_rows() noexcept { return kRows; }
+std::span<const Row> norm_rows() noexcept { return kNormRows; }
 
 }  // namespace tenon::onnx

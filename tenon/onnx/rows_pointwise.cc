@@ -139,7 +139,7 @@ void shrink(N& n) {
 void choose(N& n) { n.set(where(n.tensor(0), n.tensor(1), n.tensor(2))); }
 void softplus_of(N& n) { n.set(softplus(n.tensor(0))); }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kPointwiseRows = std::to_array<Row>({
     {"Abs", 1, one<abs>},
     {"Acos", 7, one<acos>},
     {"Acosh", 9, one<acosh>},
@@ -214,6 +214,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> pointwise_rows() noexcept { return kRows; }
+std::span<const Row> pointwise_rows() noexcept { return kPointwiseRows; }
 
 }  // namespace tenon::onnx

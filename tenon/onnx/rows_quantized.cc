@@ -315,7 +315,7 @@ void qlinear_two(N& n) {
   const Tensor b = dequantized(n.tensor(3), n.tensor(4), n.optional(5));
   n.set(saturated(n, div(F(a, b), n.tensor(6)), n.optional(7), n.tensor(0).dtype()));
 }
-Tensor plus(const Tensor& a, const Tensor& b) { return add(a, b); }
+Tensor sum_of(const Tensor& a, const Tensor& b) { return add(a, b); }
 /// With a function of the input's dequantized values.
 template <class F>
 void qlinear_one(N& n, const F& f) {
@@ -365,7 +365,7 @@ void qlinear_concat(N& n) {
   n.set(quantized(n, cat(parts, n.integer("axis", 0)), n.tensor(0), n.tensor(1)));
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kQuantizedRows = std::to_array<Row>({
     {"ConvInteger", 10, conv_integer},
     {"DequantizeLinear", 10, dequantize_linear},
     {"DynamicQuantizeLinear", 11, dynamic_quantize_linear},
@@ -373,7 +373,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"MatMulInteger", 10, matmul_integer},
     {"MatMulIntegerToFloat", 1, matmul_integer_to_float, "com.microsoft"},
     {"QGemm", 1, qgemm, "com.microsoft"},
-    {"QLinearAdd", 1, qlinear_two<plus>, "com.microsoft"},
+    {"QLinearAdd", 1, qlinear_two<sum_of>, "com.microsoft"},
     {"QLinearAveragePool", 1, qlinear_average_pool, "com.microsoft"},
     {"QLinearConcat", 1, qlinear_concat, "com.microsoft"},
     {"QLinearConv", 10, qlinear_conv},
@@ -387,6 +387,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> quantized_rows() noexcept { return kRows; }
+std::span<const Row> quantized_rows() noexcept { return kQuantizedRows; }
 
 }  // namespace tenon::onnx

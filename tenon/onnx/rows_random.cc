@@ -74,7 +74,7 @@ void dropout_of(N& n) {
   n.set(1, mask);
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kRandomRows = std::to_array<Row>({
     {"Bernoulli", 15, bernoulli_of},
     {"Dropout", 7, dropout_of},
     {"Multinomial", 7, multinomial_of},
@@ -86,6 +86,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> random_rows() noexcept { return kRows; }
+std::span<const Row> random_rows() noexcept { return kRandomRows; }
 
 }  // namespace tenon::onnx

@@ -343,7 +343,7 @@ void dynamic_quantize_lstm(N& n) {
       transpose(n.tensor(2), 1, 2), {listed(8), listed(10), listed(9), listed(11)});
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kRecurrentRows = std::to_array<Row>({
     {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm, "com.microsoft"},
     {"GRU", 7, gru},
     {"LSTM", 7, lstm},
@@ -352,6 +352,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> recurrent_rows() noexcept { return kRows; }
+std::span<const Row> recurrent_rows() noexcept { return kRecurrentRows; }
 
 }  // namespace tenon::onnx

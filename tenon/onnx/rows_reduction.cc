@@ -158,7 +158,7 @@ void top_k(N& n) {
   n.set(1, slice(places, axis, 0, k));
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kReductionRows = std::to_array<Row>({
     {"ArgMax", 1, arg_extreme},
     {"ArgMin", 1, arg_extreme},
     {"CumProd", 26, cumulative},
@@ -181,6 +181,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> reduction_rows() noexcept { return kRows; }
+std::span<const Row> reduction_rows() noexcept { return kReductionRows; }
 
 }  // namespace tenon::onnx

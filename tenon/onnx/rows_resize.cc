@@ -278,13 +278,13 @@ void upsample(N& n) {
   n.set(resized(x, m, axes));
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kResizeRows = std::to_array<Row>({
     {"Resize", 10, resize},
     {"Upsample", 7, upsample},
 });
 
 }  // namespace
 
-std::span<const Row> resize_rows() noexcept { return kRows; }
+std::span<const Row> resize_rows() noexcept { return kResizeRows; }
 
 }  // namespace tenon::onnx

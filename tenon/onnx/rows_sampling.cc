@@ -238,7 +238,7 @@ void deform_conv(N& n) {
   n.set(out);
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kSamplingRows = std::to_array<Row>({
     {"AffineGrid", 20, affine_grid},
     {"DeformConv", 19, deform_conv},
     {"GridSample", 16, grid_sample},
@@ -246,6 +246,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> sampling_rows() noexcept { return kRows; }
+std::span<const Row> sampling_rows() noexcept { return kSamplingRows; }
 
 }  // namespace tenon::onnx

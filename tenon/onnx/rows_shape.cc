@@ -327,7 +327,7 @@ void reverse_sequence(N& n) {
   n.set(out.empty() ? x : cat(out, batch));
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kShapeRows = std::to_array<Row>({
     {"CenterCropPad", 18, center_crop_pad},
     {"Concat", 1, concat},
     {"Constant", 1, constant},
@@ -355,6 +355,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> shape_rows() noexcept { return kRows; }
+std::span<const Row> shape_rows() noexcept { return kShapeRows; }
 
 }  // namespace tenon::onnx

@@ -144,7 +144,7 @@ void stft(N& n) {
   n.set(transformed(n, frames, 2, {length, false, n.flag("onesided", true)}));
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kSignalRows = std::to_array<Row>({
     {"BlackmanWindow", 17, blackman},
     {"DFT", 17, dft},
     {"HammingWindow", 17, hamming},
@@ -155,6 +155,6 @@ constexpr auto kRows = std::to_array<Row>({
 
 }  // namespace
 
-std::span<const Row> signal_rows() noexcept { return kRows; }
+std::span<const Row> signal_rows() noexcept { return kSignalRows; }
 
 }  // namespace tenon::onnx

@@ -59,7 +59,7 @@ template <class... A>
 int64_t size_of(const A&... args) {
   int64_t size = 0;
   bool is_known = true;
-  const auto add = [&]<class T>(const T& value) {
+  [[maybe_unused]] const auto add = [&]<class T>(const T& value) {
     if constexpr (requires { value.numel(); })
       size += value.numel();
     else if constexpr (std::is_integral_v<T>)

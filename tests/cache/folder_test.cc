@@ -17,6 +17,7 @@
 #include <fstream>
 #include <random>
 
+#include "tests/core/testing.h"
 #include "tests/counts.h"
 
 namespace tenon::cache {
@@ -177,21 +178,11 @@ TEST_F(PlanFolder, AFolderThatOthersMayWriteOrThatIsAnothersIsRefused) {
   EXPECT_EQ(anothers.problem(), path_ + " belongs to another user");
 }
 
-/// What `f` returns in a process of its own, as a user who may not do everything.
-template <class F>
-int in_process(F&& f) {
-  const pid_t child = fork();
-  if (child == 0) _exit(f());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 TEST_F(PlanFolder, AFullDiskLeavesWhatWasThere) {
   store("the old plan");
   // A limit on the size of files: before it is reached, and while a file grows.
   for (const rlim_t limit : {rlim_t{0}, rlim_t{100}}) {
-    const int code = in_process([&] {
+    const int code = testing::in_child([&] {
       const rlimit both{limit, limit};
       if (setrlimit(RLIMIT_FSIZE, &both) != 0) return 3;
       Folder folder(path_);
@@ -206,7 +197,7 @@ TEST_F(PlanFolder, AFullDiskLeavesWhatWasThere) {
 TEST_F(PlanFolder, AFolderThatCannotBeWrittenIsReadAllTheSame) {
   store();
   fs::permissions(path_, fs::perms::owner_read | fs::perms::owner_exec);
-  const int code = in_process([&] {
+  const int code = testing::in_child([&] {
     // Root may write anywhere.
     if (geteuid() == 0) {
       if (chown(path_.c_str(), 12345, 12345) != 0 || chown(file().c_str(), 12345, 12345) != 0) return 3;

@@ -25,7 +25,7 @@ namespace {
 
 using testing::in_child;
 
-constexpr size_t kMiB = size_t{1} << 20;
+using testing::kMiB;
 #ifdef TENON_EXACT_ALLOCATIONS
 constexpr bool kKeeps = false;
 #else

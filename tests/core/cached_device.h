@@ -10,10 +10,9 @@
 #include "tenon/core/caching_allocator.h"
 #include "tenon/core/error.h"
 #include "tests/core/simulated_device.h"
+#include "tests/core/testing.h"
 
 namespace tenon::testing {
-
-inline constexpr size_t kMiB = size_t{1} << 20;
 
 /// A device of 64 MiB and its allocator, which also serves the storages of its backend.
 struct Cached {

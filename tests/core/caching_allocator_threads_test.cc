@@ -13,11 +13,12 @@
 #include "tenon/core/caching_allocator.h"
 #include "tenon/core/error.h"
 #include "tests/core/immediate_runtime.h"
+#include "tests/core/testing.h"
 
 namespace tenon {
 namespace {
 
-constexpr size_t kMiB = size_t{1} << 20;
+using testing::kMiB;
 
 class HostPieces final : public DeviceMemory {
  public:

@@ -19,7 +19,7 @@ namespace {
 
 using testing::in_child;
 
-constexpr size_t kMiB = size_t{1} << 20;
+using testing::kMiB;
 
 size_t plenty() noexcept { return SIZE_MAX; }
 std::atomic<size_t> g_available{SIZE_MAX};

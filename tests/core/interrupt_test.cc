@@ -20,7 +20,7 @@ bool stop() {
   throw Stopped();
 }
 
-class Interrupt : public testing::Test {
+class Interrupt : public ::testing::Test {
  protected:
   void SetUp() override {
     g_asked = std::this_thread::get_id();

@@ -4,7 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
+
 namespace tenon::testing {
+
+inline constexpr size_t kMiB = size_t{1} << 20;
 
 /// What a forked child returns from `body`; it runs no destructors and no exit handlers.
 template <class F>

@@ -105,14 +105,14 @@ void run_on(CpuTarget target, const GemmArgs<T>& g) {
   gemm_kernel<T>(target)(g);
 }
 
-std::mt19937& generator() {
+std::mt19937& gemm_generator() {
   static std::mt19937 g(20240117);
   return g;
 }
 
 template <class T>
 T random_value() {
-  return static_cast<T>(std::normal_distribution<double>()(generator()));
+  return static_cast<T>(std::normal_distribution<double>()(gemm_generator()));
 }
 
 template <class T>
@@ -410,7 +410,7 @@ TYPED_TEST(IntegerGemm, WrapsAround) {
   std::uniform_int_distribution<T> any(std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
   for (const Order order : kOrders) {
     auto a = make<T>(7, 33, order), b = make<T>(33, 70, order), c = make<T>(7, 70, order);
-    for (auto* x : {&a, &b, &c}) x->fill([&] { return any(generator()); });
+    for (auto* x : {&a, &b, &c}) x->fill([&] { return any(gemm_generator()); });
     auto before = c;
     gemm(args_of(a, b, c, T(3), T(-5)));
     for (int64_t i = 0; i < 7; ++i) {

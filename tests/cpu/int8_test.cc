@@ -12,25 +12,25 @@
 namespace tenon::cpu {
 namespace {
 
-std::mt19937& generator() {
+std::mt19937& int8_generator() {
   static std::mt19937 g(20260801);
   return g;
 }
 int64_t random_between(int64_t low, int64_t high) {
-  return std::uniform_int_distribution<int64_t>(low, high)(generator());
+  return std::uniform_int_distribution<int64_t>(low, high)(int8_generator());
 }
 
 /// Where elements are random, or all as far from 0 as they can be.
 enum class Fill { Random, Least, Most };
 
 /// A matrix of uint8 or int8 with its zeros.
-struct Matrix {
+struct ByteMatrix {
   int64_t rows, columns, row, column;
   bool is_signed;
   std::vector<uint8_t> memory;
   std::vector<int32_t> zeros;
 
-  Matrix(int64_t rows, int64_t columns, bool is_signed, bool turned, Fill fill)
+  ByteMatrix(int64_t rows, int64_t columns, bool is_signed, bool turned, Fill fill)
       : rows(rows),
         columns(columns),
         row(turned ? 1 : columns + 3),
@@ -76,7 +76,7 @@ std::vector<Way> ways() {
   return all;
 }
 
-std::vector<std::byte> packed(const Matrix& b) {
+std::vector<std::byte> packed(const ByteMatrix& b) {
   std::vector<std::byte> out(static_cast<size_t>(int8_panels(b.columns) * int8_panel_bytes(b.rows)));
   const std::vector<int64_t> rows = places(b.rows, b.row), columns = places(b.columns, b.column);
   const Int8Right right{b.memory.data(), rows.data(), columns.data(), b.is_signed, b.get_zeros()};
@@ -92,7 +92,7 @@ std::vector<std::byte> packed(const Matrix& b) {
 }
 
 /// Runs on each instruction set, and with `threads` threads; fails where a result is not that of int64.
-void expect_product(const Matrix& a, const Matrix& b) {
+void expect_product(const ByteMatrix& a, const ByteMatrix& b) {
   const int64_t m = a.rows, n = b.columns, k = a.columns, row = n + 5;
   const std::vector<std::byte> panels = packed(b);
   std::vector<int32_t> c;
@@ -132,7 +132,7 @@ TEST(Int8, ProductsAreExactForAnySigns) {
   for (int i = 0; i < 200; ++i) {
     const int64_t m = random_between(1, 20), k = random_between(0, 80), n = random_between(1, 70);
     const Fill fill = i % 5 == 0 ? (i % 2 == 0 ? Fill::Least : Fill::Most) : Fill::Random;
-    Matrix a(m, k, i % 2 == 0, i % 3 == 1, fill),
+    ByteMatrix a(m, k, i % 2 == 0, i % 3 == 1, fill),
         b(k, n, i % 4 < 2, i % 3 == 2, i % 7 == 0 ? Fill::Least : fill);
     if (i % 3 != 0) a.add_zeros(i % 2 == 0 ? 1 : m);
     if (i % 5 != 0) b.add_zeros(i % 2 == 1 ? 1 : n);
@@ -144,7 +144,7 @@ TEST(Int8, ProductsAreExactForAnySigns) {
 TEST(Int8, LargeProductsAreCutIntoBlocksAndThreads) {
   for (const auto& [m, k, n] : {std::array{150, 1029, 40}, std::array{3, 600, 1500}, std::array{1, 2048, 700},
                                 std::array{40, 40000, 17}, std::array{700, 260, 33}}) {
-    Matrix a(m, k, m % 2 == 0, false, Fill::Random), b(k, n, n % 2 == 0, false, Fill::Random);
+    ByteMatrix a(m, k, m % 2 == 0, false, Fill::Random), b(k, n, n % 2 == 0, false, Fill::Random);
     a.add_zeros(m);
     b.add_zeros(n);
     expect_product(a, b);
@@ -153,14 +153,14 @@ TEST(Int8, LargeProductsAreCutIntoBlocksAndThreads) {
 }
 
 TEST(Int8, SumsWrapAtThirtyTwoBits) {
-  const Matrix a(2, 70000, false, false, Fill::Most), b(70000, 3, true, false, Fill::Least);
+  const ByteMatrix a(2, 70000, false, false, Fill::Most), b(70000, 3, true, false, Fill::Least);
   expect_product(a, b);
 }
 
 TEST(Int8, EmptyProductsWriteNothingOrZeros) {
-  expect_product(Matrix(0, 3, false, false, Fill::Random), Matrix(3, 5, true, false, Fill::Random));
-  expect_product(Matrix(3, 4, false, false, Fill::Random), Matrix(4, 0, true, false, Fill::Random));
-  Matrix a(3, 0, true, false, Fill::Random), b(0, 5, false, false, Fill::Random);
+  expect_product(ByteMatrix(0, 3, false, false, Fill::Random), ByteMatrix(3, 5, true, false, Fill::Random));
+  expect_product(ByteMatrix(3, 4, false, false, Fill::Random), ByteMatrix(4, 0, true, false, Fill::Random));
+  ByteMatrix a(3, 0, true, false, Fill::Random), b(0, 5, false, false, Fill::Random);
   a.add_zeros(1);
   b.add_zeros(5);
   expect_product(a, b);

@@ -19,7 +19,7 @@
 namespace tenon::cpu {
 namespace {
 
-std::mt19937& generator() {
+std::mt19937& reduce_generator() {
   static std::mt19937 g(20240118);
   return g;
 }
@@ -27,11 +27,11 @@ std::mt19937& generator() {
 template <class T>
 T random_value() {
   if constexpr (std::is_same_v<T, uint8_t>) {
-    return static_cast<T>(generator()() & 1);
+    return static_cast<T>(reduce_generator()() & 1);
   } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>((static_cast<uint64_t>(generator()()) << 32) | generator()());
+    return static_cast<T>((static_cast<uint64_t>(reduce_generator()()) << 32) | reduce_generator()());
   } else {
-    return static_cast<T>(std::normal_distribution<double>()(generator()));
+    return static_cast<T>(std::normal_distribution<double>()(reduce_generator()));
   }
 }
 
@@ -109,8 +109,8 @@ bool has(ReduceOp op) {
 
 template <class T>
 class Reduce : public ::testing::Test {};
-using Types = ::testing::Types<float, double, int32_t, int64_t, uint8_t>;
-TYPED_TEST_SUITE(Reduce, Types);
+using ReduceTypes = ::testing::Types<float, double, int32_t, int64_t, uint8_t>;
+TYPED_TEST_SUITE(Reduce, ReduceTypes);
 
 const size_t kLengths[] = {0,    1,    2,    15,   16,   17,       100,          1023,
                            1024, 1025, 2047, 2048, 3000, 5 * 1024, 7 * 1024 + 5, 40000};
@@ -164,7 +164,7 @@ TYPED_TEST(Reduce, PiecesDoNotChangeBits) {
     for (const size_t longest : {1, 7, 100, 1500, 4000}) {
       Reducer<T> reducer(op);
       for (size_t i = 0; i < x.size();) {
-        const size_t count = std::min<size_t>(1 + generator()() % longest, x.size() - i);
+        const size_t count = std::min<size_t>(1 + reduce_generator()() % longest, x.size() - i);
         reducer.feed(x.data() + i, count);
         i += count;
       }
@@ -208,7 +208,7 @@ TYPED_TEST(Reduce, OuterPiecesDoNotChangeBits) {
   reduce_outer(ReduceOp::Max, x.data(), outputs, n, whole.data(), outputs);
   OuterReducer<T> reducer(ReduceOp::Max, outputs);
   for (size_t r = 0; r < n;) {
-    const size_t count = std::min<size_t>(1 + generator()() % 700, n - r);
+    const size_t count = std::min<size_t>(1 + reduce_generator()() % 700, n - r);
     reducer.feed(x.data() + r * outputs, outputs, count);
     r += count;
   }
@@ -288,7 +288,7 @@ TYPED_TEST(Reduce, ArgTakesTheFirstOfEqualElements) {
   EXPECT_EQ(arg_reduce_contiguous<T>(ReduceOp::Max, nullptr, 0).index, -1);
   for (const size_t n : {1, 2, 10, 1024, 1025, 5000}) {
     std::vector<T> x(n);
-    for (T& e : x) e = static_cast<T>(generator()() % 2);
+    for (T& e : x) e = static_cast<T>(reduce_generator()() % 2);
     for (const ReduceOp op : {ReduceOp::Max, ReduceOp::Min}) {
       size_t expected = 0;
       for (size_t i = 1; i < n; ++i) {
@@ -319,7 +319,7 @@ void converting_changes_no_bits(ReduceSource source, std::initializer_list<Reduc
   std::vector<T> converted(n);
   for (size_t i = 0; i < n; ++i) {
     if constexpr (std::is_integral_v<From>)
-      x[i] = static_cast<From>(generator()());
+      x[i] = static_cast<From>(reduce_generator()());
     else
       x[i] = From(static_cast<float>(random_value<float>()));
     converted[i] =

@@ -17,21 +17,21 @@
 namespace tenon::cpu {
 namespace {
 
-std::mt19937_64& generator() {
+std::mt19937_64& row_kernels_generator() {
   static std::mt19937_64 g(20251122);
   return g;
 }
 
 std::vector<char> random_bytes(size_t n) {
   std::vector<char> bytes(n);
-  for (char& b : bytes) b = static_cast<char>(generator()());
+  for (char& b : bytes) b = static_cast<char>(row_kernels_generator()());
   return bytes;
 }
 
 // Bits of any kind, and numbers near the limits of the narrower types: both are met seldom by the other.
 template <class T>
 T random_element() {
-  const uint64_t bits = generator()();
+  const uint64_t bits = row_kernels_generator()();
   T any;
   std::memcpy(static_cast<void*>(&any), &bits, sizeof any);
   if constexpr (std::is_floating_point_v<T>) {
@@ -59,16 +59,16 @@ T random_element() {
                                      std::numeric_limits<T>::infinity(),
                                      -std::numeric_limits<T>::infinity(),
                                      std::numeric_limits<T>::quiet_NaN()};
-    switch (generator()() % 4) {
+    switch (row_kernels_generator()() % 4) {
       case 0:
         return any;
       case 1:
-        return kSpecial[generator()() % std::size(kSpecial)];
+        return kSpecial[row_kernels_generator()() % std::size(kSpecial)];
       case 2:
-        return static_cast<T>(static_cast<int32_t>(generator()())) / 7;
+        return static_cast<T>(static_cast<int32_t>(row_kernels_generator()())) / 7;
       default:
-        return std::ldexp(static_cast<T>(static_cast<int32_t>(generator()())),
-                          static_cast<int>(generator()() % 80) - 50);
+        return std::ldexp(static_cast<T>(static_cast<int32_t>(row_kernels_generator()())),
+                          static_cast<int>(row_kernels_generator()() % 80) - 50);
     }
   }
   return any;
@@ -250,12 +250,12 @@ TEST(RowKernels, TransposesMatricesOfAnyShape) {
   for (const CpuTarget target : supported_cpu_targets()) {
     for (const size_t size : {1, 2, 4, 8, 16}) {
       for (int round = 0; round < 60; ++round) {
-        const size_t rows = lengths[generator()() % std::size(lengths)],
-                     columns = lengths[generator()() % std::size(lengths)];
+        const size_t rows = lengths[row_kernels_generator()() % std::size(lengths)],
+                     columns = lengths[row_kernels_generator()() % std::size(lengths)];
         // Rows may be further apart than they are long, and run backwards.
-        const size_t src_row = columns * size + generator()() % 40,
-                     dst_row = rows * size + generator()() % 40;
-        const bool backwards = generator()() % 2;
+        const size_t src_row = columns * size + row_kernels_generator()() % 40,
+                     dst_row = rows * size + row_kernels_generator()() % 40;
+        const bool backwards = row_kernels_generator()() % 2;
         const std::vector<char> from = random_bytes(src_row * (rows - 1) + columns * size);
         std::vector<char> got(dst_row * (columns - 1) + rows * size, 77), want = got;
         const int64_t src_stride = backwards ? -static_cast<int64_t>(src_row) : static_cast<int64_t>(src_row);
@@ -277,7 +277,7 @@ template <class T>
 void pairs_part_and_meet(const RowKernels& kernels, size_t size) {
   for (size_t n = 0; n < 80; ++n) {
     std::vector<T> pairs(2 * n + 1), first(n + 1, T(7)), second(n + 1, T(7)), joined(2 * n + 2, T(7));
-    for (size_t i = 0; i < 2 * n; ++i) pairs[i] = static_cast<T>(generator()());
+    for (size_t i = 0; i < 2 * n; ++i) pairs[i] = static_cast<T>(row_kernels_generator()());
     kernels.split_pairs[size](first.data(), second.data(), pairs.data(), n);
     kernels.join_pairs[size](joined.data(), first.data(), second.data(), n);
     for (size_t i = 0; i < n; ++i) {

@@ -20,7 +20,7 @@
 namespace tenon::cpu {
 namespace {
 
-std::mt19937_64& generator() {
+std::mt19937_64& sort_generator() {
   static std::mt19937_64 g(20251122);
   return g;
 }
@@ -69,10 +69,10 @@ std::vector<T> row_of(size_t n, Kind kind) {
   std::vector<T> row(n);
   for (size_t i = 0; i < n; ++i) {
     if (kind == Kind::Any) {
-      const uint64_t bits = generator()();
+      const uint64_t bits = sort_generator()();
       std::memcpy(static_cast<void*>(&row[i]), &bits, sizeof(T));
     } else if (kind == Kind::Few) {
-      row[i] = from_number<T>(kFew[generator()() % 6]);
+      row[i] = from_number<T>(kFew[sort_generator()() % 6]);
     } else {
       const auto step = static_cast<double>(i % 100);
       row[i] = from_number<T>(kind == Kind::Same ? 1 : kind == Kind::Ascending ? step : 100 - step);
@@ -86,8 +86,8 @@ constexpr DType kDType = dtype_of<T>;
 
 template <class T>
 class Sort : public ::testing::Test {};
-using Types = ::testing::Types<uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double>;
-TYPED_TEST_SUITE(Sort, Types);
+using SortTypes = ::testing::Types<uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double>;
+TYPED_TEST_SUITE(Sort, SortTypes);
 
 TYPED_TEST(Sort, RowsAreThoseOfAStableSort) {
   using T = TypeParam;
@@ -129,9 +129,9 @@ template <class T>
 void every_target_sorts_keys(size_t index) {
   for (const CpuTarget target : supported_cpu_targets()) {
     for (int round = 0; round < 200; ++round) {
-      std::vector<T> keys(generator()() % (round % 10 == 0 ? 20000 : 300));
+      std::vector<T> keys(sort_generator()() % (round % 10 == 0 ? 20000 : 300));
       const uint64_t values = round % 3 == 0 ? 3 : ~uint64_t{0};  // few different ones, or many
-      for (T& key : keys) key = static_cast<T>(generator()() % values);
+      for (T& key : keys) key = static_cast<T>(sort_generator()() % values);
       std::vector<T> expected = keys;
       std::sort(expected.begin(), expected.end());
       value_kernels(target).sort[index](keys.data(), keys.size());
@@ -153,7 +153,7 @@ void search_finds_the_first() {
     const SelectKernels& kernels = select_kernels(target);
     const SelectKernels::Search search = kFloating ? kernels.floating[kSize] : kernels.integer[kSize];
     for (int round = 0; round < 300; ++round) {
-      const size_t n = generator()() % 300, begin = n == 0 ? 0 : generator()() % n;
+      const size_t n = sort_generator()() % 300, begin = n == 0 ? 0 : sort_generator()() % n;
       const auto row = row_of<Bits>(n, Kind::Any);
       const bool descending = round % 2 == 1;
       // A limit that few elements are below.
@@ -161,7 +161,7 @@ void search_finds_the_first() {
       for (const Bits b : row) keys.push_back(descending ? ~int64_t{Order::key(b)} : int64_t{Order::key(b)});
       auto sorted = keys;
       std::sort(sorted.begin(), sorted.end());
-      const int64_t limit = n == 0 ? 0 : sorted[std::min<size_t>(n - 1, generator()() % 4)];
+      const int64_t limit = n == 0 ? 0 : sorted[std::min<size_t>(n - 1, sort_generator()() % 4)];
       size_t expected = begin;
       while (expected < n && keys[expected] >= limit) ++expected;
       ASSERT_EQ(search(row.data(), begin, n, Order::kConstant, descending, limit), expected)
@@ -177,7 +177,7 @@ void least_of_groups() {
   for (const CpuTarget target : supported_cpu_targets()) {
     const SelectKernels& kernels = select_kernels(target);
     for (int round = 0; round < 40; ++round) {
-      const size_t n = kSelectGroups * (1 + generator()() % 6);
+      const size_t n = kSelectGroups * (1 + sort_generator()() % 6);
       const auto row = row_of<Bits>(n, Kind::Any);
       std::vector<int64_t> expected(kSelectGroups, std::numeric_limits<int64_t>::max()), found = expected;
       for (size_t i = 0; i < n; ++i) {

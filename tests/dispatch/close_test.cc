@@ -26,7 +26,7 @@ void close(void* handle, const char* name) {
 }
 bool exists(const char* op) { return Dispatcher::singleton().find_op(op).has_value(); }
 
-class Close : public testing::Test {
+class Close : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!*TENON_TEST_PLUGINS) GTEST_SKIP() << "this build has no plug-ins to load";

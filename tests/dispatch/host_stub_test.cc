@@ -136,7 +136,7 @@ TEST(HostStub, CallsRaceWithLibrariesThatComeAndGo) {
   for (std::thread& caller : callers) caller.join();
 }
 
-class HostStubOfALibrary : public testing::Test {
+class HostStubOfALibrary : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!*TENON_TEST_PLUGINS) GTEST_SKIP() << "this build has no plug-ins to load";

@@ -9,7 +9,6 @@
 namespace tenon {
 namespace {
 
-Tensor same(const Tensor& a) { return a; }
 void boxed(const OperatorHandle&, DispatchKeySet, Stack&) {}
 Dispatcher& dispatcher() { return Dispatcher::singleton(); }
 

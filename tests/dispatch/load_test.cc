@@ -3,7 +3,7 @@
 namespace tenon {
 namespace {
 
-class Load : public testing::Test {
+class Load : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!*TENON_TEST_PLUGINS) GTEST_SKIP() << "this build has no plug-ins to load";

@@ -7,7 +7,6 @@ constexpr Functionality kAllBelowAutograd[] = {Functionality::Dense, Functionali
                                                Functionality::Quantized, Functionality::SparseCsr,
                                                Functionality::Sparse};
 
-Tensor same(const Tensor& a) { return a; }
 CellSource source(const char* op, DispatchKey key) {
   return Dispatcher::singleton().computed_cell(find(op), key).source;
 }

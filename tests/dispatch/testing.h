@@ -22,6 +22,7 @@ inline Tensor one(float value = 1.0f) {
   *t.data_ptr<float>() = value;
   return t;
 }
+inline Tensor same(const Tensor& a) { return a; }
 inline float value_of(const Tensor& t) { return *t.data_ptr<float>(); }
 
 /// A tensor that takes part in autograd as far as dispatch can see.

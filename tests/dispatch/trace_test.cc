@@ -18,7 +18,7 @@ Tensor outer(const Tensor& a, const std::optional<Tensor>&, TensorList) {
 Tensor inner(const Tensor& a) { return a; }
 Tensor fails(const Tensor&) { throw std::runtime_error("no"); }
 
-class RecordedTrace : public testing::Test {
+class RecordedTrace : public ::testing::Test {
  protected:
   RecordedTrace() {
     def.def("outer(Tensor a, Tensor? b, Tensor[] c) -> Tensor");

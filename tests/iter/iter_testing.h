@@ -11,6 +11,7 @@
 
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/iter/pointwise.h"
+#include "tests/ops/testing.h"
 
 namespace tenon::testing {
 
@@ -57,12 +58,6 @@ inline std::vector<int64_t> broadcast_index(IntArrayRef sizes, const std::vector
   const size_t lead = index.size() - sizes.size();
   for (size_t d = 0; d < sizes.size(); ++d) own[d] = sizes[d] == 1 ? 0 : index[d + lead];
   return own;
-}
-
-inline std::vector<double> values(const Tensor& t) {
-  std::vector<double> v;
-  for_each_index(t.sizes(), [&](const auto& index) { v.push_back(get(t, index)); });
-  return v;
 }
 
 inline Tensor tensor_of(const std::vector<double>& v, IntArrayRef sizes, DType dtype = DType::Float32) {

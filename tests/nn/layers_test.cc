@@ -7,24 +7,10 @@
 #include "tenon/generated/random/functions.h"
 #include "tenon/nn.h"
 #include "tenon/ops/factory/from_data.h"
+#include "tests/nn/testing.h"
 
 namespace tenon::nn {
 namespace {
-
-std::string message_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-std::vector<std::string> names_of(const Module& module) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : module.state_dict()) names.push_back(name);
-  return names;
-}
 
 TEST(Conv2d, SizesAreOneNumberOrTwo) {
   Conv2d layer(4, 6, {3, 5}, {.stride = {2, 1}, .padding = {1, 2}, .groups = 2});

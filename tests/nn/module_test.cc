@@ -12,6 +12,7 @@
 #include "tenon/generated/random/functions.h"
 #include "tenon/nn.h"
 #include "tenon/ops/factory/from_data.h"
+#include "tests/nn/testing.h"
 
 namespace tenon::nn {
 namespace {
@@ -64,7 +65,8 @@ struct Nested : Module {
   Tensor forward(const Tensor& x) override { return net(x); }
 };
 
-std::string message_of(auto&& f) {
+/// What f() throws, an Error of kind Runtime, without its place in a program.
+std::string refusal_of(auto&& f) {
   try {
     f();
   } catch (const Error& e) {
@@ -123,14 +125,14 @@ TEST(Module, AllThatDoesNotFitIsListedAndNothingIsChanged) {
                         {"net.hidden.weigth", zeros({4, 3})},
                         {"other", zeros({1})}};
   EXPECT_EQ(
-      message_of([&] { nested.load_state_dict(state); }),
+      refusal_of([&] { nested.load_state_dict(state); }),
       "the state does not fit the module:"
       "\n\tMissing key(s) in state_dict: \"net.hidden.bias\"."
       "\n\tUnexpected key(s) in state_dict: \"net.hidden.weigth\", \"other\"."
       "\n\tsize mismatch for net.hidden.weight: a shape of [3, 4] in the state_dict, [4, 3] in the module."
       "\n\tsize mismatch for counted.count: a shape of [] in the state_dict, [1] in the module.");
   // Names may be missing and unknown where that is asked for; shapes fit all the same.
-  EXPECT_NE(message_of([&] { nested.load_state_dict(state, false); }), "no error");
+  EXPECT_NE(refusal_of([&] { nested.load_state_dict(state, false); }), "no error");
   EXPECT_EQ(nested.net.scale.item<float>(), 1);
   const IncompatibleKeys keys =
       nested.load_state_dict({{"net.scale", zeros({1})}, {"other", zeros({1})}}, false);
@@ -143,7 +145,7 @@ TEST(Module, AllThatDoesNotFitIsListedAndNothingIsChanged) {
 TEST(Module, AValueThatCannotBeCopiedIsNamedAndNothingIsChanged) {
   Nested nested;
   const auto bad = [&](const Tensor& bias) {
-    return message_of([&] {
+    return refusal_of([&] {
       nested.load_state_dict({{"net.scale", zeros({1})}, {"net.hidden.bias", bias}}, false);
     });
   };

@@ -11,24 +11,10 @@
 #include "tenon/generated/view/functions.h"
 #include "tenon/nn.h"
 #include "tenon/ops/factory/from_data.h"
+#include "tests/nn/testing.h"
 
 namespace tenon::nn {
 namespace {
-
-std::string message_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-std::vector<std::string> names_of(const Module& module) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : module.state_dict()) names.push_back(name);
-  return names;
-}
 
 bool same(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && a.equal(b); }
 

@@ -11,7 +11,7 @@ using schema::Argument;
 using schema::BaseType;
 
 /// A parameter of a text signature.
-struct Parameter {
+struct DocParameter {
   std::string name, value;
   bool keyword_only = false;
 
@@ -19,8 +19,8 @@ struct Parameter {
 };
 
 /// Those of one overload; outs are keywords that may be left out.
-std::vector<Parameter> parameters_of(const PythonOverload& o, bool method) {
-  std::vector<Parameter> out;
+std::vector<DocParameter> doc_parameters_of(const PythonOverload& o, bool method) {
+  std::vector<DocParameter> out;
   const bool several = o.op->schema.out_arguments().size() > 1;
   for (const Argument& a : o.shown_schema().arguments) {
     if (method && a.name == "self") continue;
@@ -34,16 +34,16 @@ std::vector<Parameter> parameters_of(const PythonOverload& o, bool method) {
 
 /// Where all overloads have their positional parameters in one order, those of all; what some do not have,
 /// or have a default for, is optional: `...` says that it may be left out.
-bool merge(const std::vector<std::vector<Parameter>>& overloads, std::vector<Parameter>& merged) {
-  const auto positional = [](const std::vector<Parameter>& o) {
-    return static_cast<size_t>(std::ranges::count(o, false, &Parameter::keyword_only));
+bool merge(const std::vector<std::vector<DocParameter>>& overloads, std::vector<DocParameter>& merged) {
+  const auto positional = [](const std::vector<DocParameter>& o) {
+    return static_cast<size_t>(std::ranges::count(o, false, &DocParameter::keyword_only));
   };
   const auto& longest = *std::ranges::max_element(overloads, {}, positional);
   merged.assign(longest.begin(), longest.begin() + static_cast<std::ptrdiff_t>(positional(longest)));
   for (const auto& o : overloads) {
     for (size_t i = 0; i < o.size(); ++i) {
       if (o[i].keyword_only) {
-        if (std::ranges::find(merged, o[i].name, &Parameter::name) == merged.end()) merged.push_back(o[i]);
+        if (std::ranges::find(merged, o[i].name, &DocParameter::name) == merged.end()) merged.push_back(o[i]);
       } else if (o[i].name != merged[i].name) {
         return false;
       } else if (merged[i].value.empty()) {
@@ -51,14 +51,15 @@ bool merge(const std::vector<std::vector<Parameter>>& overloads, std::vector<Par
       }
     }
   }
-  for (Parameter& p : merged) {
-    const bool everywhere = std::ranges::all_of(
-        overloads, [&](const auto& o) { return std::ranges::find(o, p.name, &Parameter::name) != o.end(); });
+  for (DocParameter& p : merged) {
+    const bool everywhere = std::ranges::all_of(overloads, [&](const auto& o) {
+      return std::ranges::find(o, p.name, &DocParameter::name) != o.end();
+    });
     if (!everywhere && p.value.empty()) p.value = "...";
   }
   // What follows an optional parameter is optional.
   bool optional = false;
-  for (Parameter& p : merged) {
+  for (DocParameter& p : merged) {
     if (p.keyword_only) break;
     optional |= !p.value.empty();
     if (optional && p.value.empty()) p.value = "...";
@@ -134,20 +135,20 @@ std::string python_signature(const PythonOverload& o) {
 
 std::string text_signature(const PythonName& name, const std::vector<const PythonOverload*>& overloads,
                            bool method) {
-  std::vector<std::vector<Parameter>> all;
+  std::vector<std::vector<DocParameter>> all;
   bool variadic = false;
   for (const PythonOverload* o : overloads) {
-    all.push_back(parameters_of(*o, method));
+    all.push_back(doc_parameters_of(*o, method));
     variadic |= o->variadic() && (method || o->op->schema.num_positional() == 1);
   }
   std::string out = method ? "$self" : "";
-  std::vector<Parameter> merged;
+  std::vector<DocParameter> merged;
   if (!merge(all, merged) ||
       (variadic && overloads.size() > 1 && !all[0].empty() && all[0].size() > 1 && !all[0][1].keyword_only)) {
     out += out.empty() ? "*args, **kwargs" : ", *args, **kwargs";
   } else {
     bool star = false;
-    for (const Parameter& p : merged) {
+    for (const DocParameter& p : merged) {
       if (!out.empty()) out += ", ";
       if (variadic && !p.keyword_only) {
         out += "*" + p.name;

@@ -66,7 +66,7 @@ std::string tags_trait(const OpDef& def, const Operator& op) {
   return text.empty() ? "" : fmt::format(".tags = {{{}}}", text);
 }
 
-bool is_number(const schema::Argument& a) {
+bool is_double_or_scalar(const schema::Argument& a) {
   return !a.type.list && (a.type.base == BaseType::Scalar || a.type.base == BaseType::Float);
 }
 
@@ -132,7 +132,7 @@ void check_traits(const OpDef& def, const YamlEntry& entry) {
   }
   if (!traits.equals.empty() && traits.equals != "0" && traits.equals != "1") {
     const auto i = schema.argument_index(traits.equals);
-    if (!i || !(schema.arguments[*i].type.is_tensor() || is_number(schema.arguments[*i])))
+    if (!i || !(schema.arguments[*i].type.is_tensor() || is_double_or_scalar(schema.arguments[*i])))
       fail(
           fmt::format("equals: expected 0, 1, or a tensor or number of the schema, got '{}'", traits.equals));
   }
@@ -144,7 +144,7 @@ void check_traits(const OpDef& def, const YamlEntry& entry) {
   }
   if (!traits.draws_unless_zero.empty()) {
     const auto i = schema.argument_index(traits.draws_unless_zero);
-    if (!i || !is_number(schema.arguments[*i]))
+    if (!i || !is_double_or_scalar(schema.arguments[*i]))
       fail(fmt::format("draws_unless_zero: '{}' is no number of the schema", traits.draws_unless_zero));
   }
 }

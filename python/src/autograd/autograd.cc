@@ -250,7 +250,7 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
   });
 }
 
-PyGetSetDef g_attributes[] = {
+PyGetSetDef g_autograd_attributes[] = {
     {"grad", &get_grad, &set_grad, "What backward has accumulated, or None.", nullptr},
     {"grad_fn", &get_grad_fn, nullptr, "The node that made the tensor; None for a leaf.", nullptr},
     {"requires_grad", &get_requires_grad, &set_requires_grad, "Whether operators on it record history.",
@@ -262,7 +262,7 @@ PyGetSetDef g_attributes[] = {
     {"data", &get_data, &set_data, "The same elements outside autograd.", nullptr},
     {"_base", &get_base, nullptr, "The tensor that a view looks at, or None.", nullptr},
 };
-PyMethodDef g_methods[] = {
+PyMethodDef g_autograd_methods[] = {
     fast_method("backward", &backward_method,
                 "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
                 "Adds the derivatives of the tensor to the .grad of the leaves that it depends on; see "
@@ -286,7 +286,7 @@ PyMethodDef g_methods[] = {
      "is_inference($self)\n--\n\n"
      "Whether it was made in inference mode."},
 };
-PyMethodDef g_functions[] = {
+PyMethodDef g_autograd_functions[] = {
     fast_method(
         "_backward", &backward_function,
         "_backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
@@ -323,13 +323,13 @@ PyMethodDef g_functions[] = {
 TensorPart autograd_part() {
   tensor_type.tp_traverse = &traverse_tensor;
   tensor_type.tp_clear = &clear_tensor;
-  return {g_methods, g_attributes};
+  return {g_autograd_methods, g_autograd_attributes};
 }
 
 bool add_autograd(PyObject* module) {
   autograd::set_thread_binding({&set_computing, &is_finalizing});
   return add_node_type(module) && add_hooks(module) && add_function_type(module) &&
-         PyModule_AddFunctions(module, g_functions) == 0;
+         PyModule_AddFunctions(module, g_autograd_functions) == 0;
 }
 
 }  // namespace tenon::python

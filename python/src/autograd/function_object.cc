@@ -251,7 +251,7 @@ int set_needs(PyObject* o, PyObject* value, void*) {
   return 0;
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_function_object_methods[] = {
     {"save_for_backward", &keep_arguments<&FunctionObject::saved>, METH_VARARGS,
      "Keeps arguments and results of forward (or None) for backward, as ctx.saved_tensors."},
     {"save_for_forward", [](PyObject*, PyObject*) { return Py_NewRef(Py_None); }, METH_VARARGS,
@@ -263,7 +263,7 @@ PyMethodDef g_methods[] = {
     {"set_materialize_grads", &set_materialize, METH_O,
      "Whether backward gets zeros (True, as without the call) or None for results that had no gradient."},
     {}};
-PyGetSetDef g_attributes[] = {
+PyGetSetDef g_function_object_attributes[] = {
     {"saved_tensors", &get_saved, nullptr, "What save_for_backward kept.", nullptr},
     {"needs_input_grad", &get_needs, &set_needs,
      "For each argument of forward, whether its gradient is wanted.", nullptr},
@@ -412,7 +412,7 @@ PyObject* delayed_error(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef g_functions[] = {
+PyMethodDef g_function_object_functions[] = {
     {"_apply_function", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&apply_function)),
      METH_FASTCALL, nullptr},
     {"_delayed_error", &delayed_error, METH_VARARGS, nullptr},
@@ -446,13 +446,13 @@ bool add_function_type(PyObject* module) {
   t.tp_clear = &function_clear;
   t.tp_setattro = &function_setattr;
   t.tp_free = &PyObject_GC_Del;
-  t.tp_methods = g_methods;
-  t.tp_getset = g_attributes;
+  t.tp_methods = g_function_object_methods;
+  t.tp_getset = g_function_object_attributes;
   t.tp_dictoffset = offsetof(FunctionObject, dict);
   t.tp_weaklistoffset = offsetof(FunctionObject, weak_references);
   return PyType_Ready(&t) == 0 &&
          PyModule_AddObjectRef(module, "_FunctionBase", reinterpret_cast<PyObject*>(&t)) == 0 &&
-         PyModule_AddFunctions(module, g_functions) == 0;
+         PyModule_AddFunctions(module, g_function_object_functions) == 0;
 }
 
 }  // namespace tenon::python

@@ -290,7 +290,7 @@ PyObject* set_anomaly(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*)
   });
 }
 
-PyMethodDef g_functions[] = {
+PyMethodDef g_hooks_functions[] = {
     fast_method("_push_saved_tensor_hooks", &push_saved_hooks),
     {"_pop_saved_tensor_hooks", &pop_saved_hooks, METH_NOARGS, nullptr},
     {"_disable_saved_tensor_hooks", &disable_saved_hooks, METH_O, nullptr},
@@ -322,7 +322,7 @@ bool add_hooks(PyObject* module) {
   };
   return PyType_Ready(&t) == 0 &&
          PyModule_AddObjectRef(module, "RemovableHandle", reinterpret_cast<PyObject*>(&t)) == 0 &&
-         PyModule_AddFunctions(module, g_functions) == 0;
+         PyModule_AddFunctions(module, g_hooks_functions) == 0;
 }
 
 }  // namespace tenon::python

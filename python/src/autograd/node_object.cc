@@ -128,7 +128,7 @@ PyObject* register_node_hook(PyObject* o, PyObject* function) {
   return guarded([&] { return register_posthook(node_of(o), function); });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_node_object_methods[] = {
     {"name", &name, METH_NOARGS,
      "name($self)\n--\n\n"
      "What the node undoes: \"MulBackward0\"."},
@@ -142,9 +142,10 @@ PyMethodDef g_methods[] = {
      "that it returns replaces the former."},
     {"__dir__", &dir, METH_NOARGS, nullptr},
     {}};
-PyGetSetDef g_attributes[] = {{"next_functions", &next_functions, nullptr,
-                               "Where its results go: pairs of a node and an input's number.", nullptr},
-                              {}};
+PyGetSetDef g_node_object_attributes[] = {
+    {"next_functions", &next_functions, nullptr,
+     "Where its results go: pairs of a node and an input's number.", nullptr},
+    {}};
 
 /// The class of nodes of a name, made when the first is shown.
 PyTypeObject* type_of(const Node& node) {
@@ -193,8 +194,8 @@ bool add_node_type(PyObject* module) {
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   t.tp_repr = &repr;
   t.tp_getattro = &get_attribute;
-  t.tp_methods = g_methods;
-  t.tp_getset = g_attributes;
+  t.tp_methods = g_node_object_methods;
+  t.tp_getset = g_node_object_attributes;
   return PyType_Ready(&t) == 0 && PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(&t)) == 0;
 }
 

@@ -3,10 +3,8 @@
 #include "python/src/call/python_value.h"
 
 namespace tenon::python {
-namespace detail {
-
-void spread(const char* function, const char* const* names, size_t count, size_t positional, PyObject** out,
-            PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
+void spread_into(PyObject** out, const char* function, const char* const* names, size_t count,
+                 size_t positional, PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
   const std::string who = std::string(function) + "()";
   if (static_cast<size_t>(num_args) > positional) {
     throw_error(ErrorKind::Type, who + " takes " + std::to_string(positional) +
@@ -26,8 +24,6 @@ void spread(const char* function, const char* const* names, size_t count, size_t
     out[i] = args[num_args + k];
   }
 }
-
-}  // namespace detail
 
 void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected) {
   TENON_CHECK(given == expected, Type,

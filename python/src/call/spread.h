@@ -10,10 +10,9 @@
 
 namespace tenon::python {
 
-namespace detail {
-void spread(const char* function, const char* const* names, size_t count, size_t positional, PyObject** out,
-            PyObject* const* args, Py_ssize_t num_args, PyObject* keywords);
-}
+/// What the function below calls.
+void spread_into(PyObject** out, const char* function, const char* const* names, size_t count,
+                 size_t positional, PyObject* const* args, Py_ssize_t num_args, PyObject* keywords);
 
 /// Returns a call's arguments in the order of `names`, null for those that were not passed. The first
 /// `positional` names may be passed by position. Throws Error{Type} for an unknown keyword, for an argument
@@ -22,7 +21,7 @@ template <size_t N>
 std::array<PyObject*, N> spread(const char* function, const char* const (&names)[N], size_t positional,
                                 PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
   std::array<PyObject*, N> out{};
-  detail::spread(function, names, N, positional, out.data(), args, num_args, keywords);
+  spread_into(out.data(), function, names, N, positional, args, num_args, keywords);
   return out;
 }
 

@@ -398,7 +398,7 @@ PyObject* to_cpu(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* key
   });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_conversion_methods[] = {
     fast_method(
         "to", &to,
         "to($self, *args, **kwargs)\n--\n\n"
@@ -446,7 +446,7 @@ PyMethodDef g_methods[] = {
                 "To(tenon.bool)"),
 };
 
-PyMethodDef g_functions[] = {
+PyMethodDef g_conversion_functions[] = {
     fast_method("tensor", &make_tensor,
                 "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
                 "A new tensor with a copy of data."),
@@ -468,7 +468,7 @@ PyMethodDef g_functions[] = {
 
 }  // namespace
 
-TensorPart conversion_part() { return {g_methods, {}}; }
+TensorPart conversion_part() { return {g_conversion_methods, {}}; }
 
 bool add_conversion(PyObject* module) {
   PyTypeObject& t = g_source_type;
@@ -482,7 +482,7 @@ bool add_conversion(PyObject* module) {
     fields->value.~Tensor();
     Py_TYPE(o)->tp_free(o);
   };
-  return PyType_Ready(&t) == 0 && PyModule_AddFunctions(module, g_functions) == 0;
+  return PyType_Ready(&t) == 0 && PyModule_AddFunctions(module, g_conversion_functions) == 0;
 }
 
 }  // namespace tenon::python

@@ -138,18 +138,18 @@ PyObject* rebuild_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObjec
   });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_copying_methods[] = {
     {"__copy__", &shallow_copy, METH_NOARGS, nullptr},
     {"__deepcopy__", &deep_copy, METH_O, nullptr},
     {"__reduce_ex__", &reduce, METH_O, nullptr},
 };
 
-PyMethodDef g_functions[] = {fast_method("_rebuild_tensor", &rebuild_tensor), {}};
+PyMethodDef g_copying_functions[] = {fast_method("_rebuild_tensor", &rebuild_tensor), {}};
 
 }  // namespace
 
-TensorPart copying_part() { return {g_methods, {}}; }
+TensorPart copying_part() { return {g_copying_methods, {}}; }
 
-bool add_copying(PyObject* module) { return PyModule_AddFunctions(module, g_functions) == 0; }
+bool add_copying(PyObject* module) { return PyModule_AddFunctions(module, g_copying_functions) == 0; }
 
 }  // namespace tenon::python

@@ -370,20 +370,20 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
   });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_dlpack_methods[] = {
     fast_method("__dlpack__", &to_dlpack),
     {"__dlpack_device__", &dlpack_device, METH_NOARGS, nullptr},
 };
-PyMethodDef g_functions[] = {fast_method("from_dlpack", &from_dlpack,
-                                         "from_dlpack(x, *, device=None, copy=None)\n--\n\n"
-                                         "A tensor over the memory of another library's array."),
-                             {}};
+PyMethodDef g_dlpack_functions[] = {fast_method("from_dlpack", &from_dlpack,
+                                                "from_dlpack(x, *, device=None, copy=None)\n--\n\n"
+                                                "A tensor over the memory of another library's array."),
+                                    {}};
 
 }  // namespace
 
 Tensor tensor_from_dlpack(PyObject* object) { return import_object(object, nullptr, std::nullopt); }
 
-TensorPart dlpack_part() { return {g_methods, {}}; }
-bool add_dlpack(PyObject* module) { return PyModule_AddFunctions(module, g_functions) == 0; }
+TensorPart dlpack_part() { return {g_dlpack_methods, {}}; }
+bool add_dlpack(PyObject* module) { return PyModule_AddFunctions(module, g_dlpack_functions) == 0; }
 
 }  // namespace tenon::python

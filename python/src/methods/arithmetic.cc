@@ -184,7 +184,7 @@ PyObject* to_complex(PyObject* o, PyObject*) {
 }
 
 PyNumberMethods g_slots = {};
-PyMethodDef g_methods[] = {{"__complex__", &to_complex, METH_NOARGS, nullptr}};
+PyMethodDef g_arithmetic_methods[] = {{"__complex__", &to_complex, METH_NOARGS, nullptr}};
 
 }  // namespace
 
@@ -232,7 +232,7 @@ TensorPart number_part() {
   tensor_type.tp_richcompare = &compare;
   // Defining comparison would otherwise make tensors unhashable; they hash by identity.
   tensor_type.tp_hash = [](PyObject* o) { return _Py_HashPointer(o); };
-  return {g_methods, {}};
+  return {g_arithmetic_methods, {}};
 }
 
 }  // namespace tenon::python

@@ -276,7 +276,7 @@ PyGetSetDef g_storage_attributes[] = {
     {"device", [](PyObject* o, void*) { return wrap(storage_of(o)->device()); }, nullptr, nullptr, nullptr},
     {}};
 
-PyGetSetDef g_attributes[] = {
+PyGetSetDef g_properties_attributes[] = {
     {"shape", &get<kShape>, nullptr, "The sizes.", nullptr},
     {"dtype", &get<kDtype>, nullptr, "The type of the elements.", nullptr},
     {"device", &get<kDevice>, nullptr, "Where the elements are.", nullptr},
@@ -307,7 +307,7 @@ PyGetSetDef g_attributes[] = {
     {"is_nested", &get<kNever>, nullptr, "Whether rows have lengths of their own: no.", nullptr},
     {"_version", &get<kVersion>, nullptr, "Counts in-place writes to the storage.", nullptr},
 };
-PyMethodDef g_methods[] = {
+PyMethodDef g_properties_methods[] = {
     fast_method("size", &size, "size($self, dim=None)\n--\n\nThe sizes, or one of them."),
     fast_method("stride", &stride,
                 "stride($self, dim=None)\n--\n\n"
@@ -372,19 +372,19 @@ PyObject* numel_function(PyObject*, PyObject* o) {
   if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "numel() takes a Tensor");
   return call_plain<kNumel>(o, nullptr);
 }
-PyMethodDef g_functions[] = {{"is_tensor", &is_tensor_function, METH_O,
-                              "is_tensor(obj, /)\n--\n\n"
-                              "Whether an object is a Tensor."},
-                             {"is_floating_point", &is_float_function, METH_O,
-                              "is_floating_point(input, /)\n--\n\n"
-                              "See Tensor.is_floating_point."},
-                             {"is_complex", &is_complex_function, METH_O,
-                              "is_complex(input, /)\n--\n\n"
-                              "See Tensor.is_complex."},
-                             {"numel", &numel_function, METH_O,
-                              "numel(input, /)\n--\n\n"
-                              "See Tensor.numel."},
-                             {}};
+PyMethodDef g_properties_functions[] = {{"is_tensor", &is_tensor_function, METH_O,
+                                         "is_tensor(obj, /)\n--\n\n"
+                                         "Whether an object is a Tensor."},
+                                        {"is_floating_point", &is_float_function, METH_O,
+                                         "is_floating_point(input, /)\n--\n\n"
+                                         "See Tensor.is_floating_point."},
+                                        {"is_complex", &is_complex_function, METH_O,
+                                         "is_complex(input, /)\n--\n\n"
+                                         "See Tensor.is_complex."},
+                                        {"numel", &numel_function, METH_O,
+                                         "numel(input, /)\n--\n\n"
+                                         "See Tensor.numel."},
+                                        {}};
 
 }  // namespace
 
@@ -399,7 +399,7 @@ PyObject* wrap(Storage storage) noexcept {
 
 TensorPart property_part() {
   tensor_type.tp_repr = &repr;
-  return {g_methods, g_attributes};
+  return {g_properties_methods, g_properties_attributes};
 }
 
 bool add_storage(PyObject* module) {
@@ -420,7 +420,7 @@ bool add_storage(PyObject* module) {
   };
   return PyType_Ready(&t) == 0 &&
          PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(&t)) == 0 &&
-         PyModule_AddFunctions(module, g_functions) == 0;
+         PyModule_AddFunctions(module, g_properties_functions) == 0;
 }
 
 }  // namespace tenon::python

@@ -292,11 +292,11 @@ PyObject* nonzero_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
   });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_subscript_methods[] = {
     fast_method("nonzero", &nonzero_method,
                 "nonzero($self, *, as_tuple=False)\n--\n\n"
                 "The positions of the elements that are not zero; see tenon.nonzero.")};
-PyMethodDef g_functions[] = {
+PyMethodDef g_subscript_functions[] = {
     fast_method("nonzero", &nonzero_function,
                 "nonzero(input, *, out=None, as_tuple=False)\n--\n\n"
                 "The positions of the elements that are not zero, in order, as int64 [count, dim()]; with "
@@ -313,9 +313,9 @@ TensorPart index_part() {
   tensor_type.tp_as_mapping = &g_mapping;
   tensor_type.tp_as_sequence = &g_sequence;
   tensor_type.tp_iter = &iterate;
-  return {g_methods, {}};
+  return {g_subscript_methods, {}};
 }
 
-bool add_indexing(PyObject* module) { return PyModule_AddFunctions(module, g_functions) == 0; }
+bool add_indexing(PyObject* module) { return PyModule_AddFunctions(module, g_subscript_functions) == 0; }
 
 }  // namespace tenon::python

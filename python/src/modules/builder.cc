@@ -543,7 +543,7 @@ PyObject* knobs(PyObject*, PyObject* engine) {
 
 #undef TENON_BUILDER_FUNCTION
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_builder_methods[] = {
     fast_method("new", &new_graph, "new(name, io, intermediate, compute, device): a graph."),
     fast_method("tensor", &tensor, "tensor(graph, name, dim, stride, dtype, uid, is_virtual, by_value)"),
     fast_method("tensor_like", &tensor_like, "tensor_like(graph, tensor, name)"),
@@ -603,7 +603,7 @@ Graph& graph_of(PyObject* capsule) {
 
 bool add_builder(PyObject* module) {
   PyObject* builder = PyModule_New("tenon._C._builder");
-  if (!builder || PyModule_AddFunctions(builder, g_methods) < 0) return false;
+  if (!builder || PyModule_AddFunctions(builder, g_builder_methods) < 0) return false;
   return PyModule_AddObject(module, "_builder", builder) == 0;
 }
 

@@ -400,7 +400,7 @@ PyObject* show(PyObject* o) {
   return PyUnicode_FromFormat("<cached plan %s>", as_cached(o)->plans->name().c_str());
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_cached_plan_methods[] = {
     fast_method("_find", &find_graph, "The graph whose plan runs such arguments, built if there is none."),
     fast_method("_until", &call_until, "A call up to a step: 0 look-up, 1 results, 2 addresses."),
     {"_counts", &counts, METH_NOARGS, "(hits, misses, capacity, size)"},
@@ -411,7 +411,7 @@ PyMemberDef g_members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(CachedPlanObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(CachedPlanObject, weak_references), READONLY, nullptr},
     {}};
-PyGetSetDef g_attributes[] = {
+PyGetSetDef g_cached_plan_attributes[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
 PyType_Slot g_slots[] = {{Py_tp_doc, const_cast<char*>("Plans of a graph, one for each kind of arguments.")},
                          {Py_tp_new, reinterpret_cast<void*>(&make)},
@@ -420,9 +420,9 @@ PyType_Slot g_slots[] = {{Py_tp_doc, const_cast<char*>("Plans of a graph, one fo
                          {Py_tp_clear, reinterpret_cast<void*>(&clear)},
                          {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
                          {Py_tp_repr, reinterpret_cast<void*>(&show)},
-                         {Py_tp_methods, g_methods},
+                         {Py_tp_methods, g_cached_plan_methods},
                          {Py_tp_members, g_members},
-                         {Py_tp_getset, g_attributes},
+                         {Py_tp_getset, g_cached_plan_attributes},
                          {0, nullptr}};
 PyType_Spec g_spec{"tenon._C.CachedPlan", sizeof(CachedPlanObject), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, g_slots};

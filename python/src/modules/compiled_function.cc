@@ -260,19 +260,20 @@ PyObject* mismatch(PyObject* o, PyObject*) {
   });
 }
 
-PyMethodDef g_methods[] = {{"__reduce__", &reduce, METH_NOARGS, "The name that it is pickled by."},
-                           {"_stop_capturing", &stop_capturing, METH_NOARGS, nullptr},
-                           {"_add_replay", &add_replay, METH_O, nullptr},
-                           {"_difference", &difference, METH_VARARGS, nullptr},
-                           {"_replays", &replays, METH_NOARGS, nullptr},
-                           {"_mismatch", &mismatch, METH_NOARGS, nullptr},
-                           {}};
+PyMethodDef g_compiled_function_methods[] = {
+    {"__reduce__", &reduce, METH_NOARGS, "The name that it is pickled by."},
+    {"_stop_capturing", &stop_capturing, METH_NOARGS, nullptr},
+    {"_add_replay", &add_replay, METH_O, nullptr},
+    {"_difference", &difference, METH_VARARGS, nullptr},
+    {"_replays", &replays, METH_NOARGS, nullptr},
+    {"_mismatch", &mismatch, METH_NOARGS, nullptr},
+    {}};
 PyMemberDef g_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Compiled, vectorcall), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(Compiled, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Compiled, weak_references), READONLY, nullptr},
     {}};
-PyGetSetDef g_attributes[] = {
+PyGetSetDef g_compiled_function_attributes[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
 PyType_Slot g_slots[] = {
     {Py_tp_doc, const_cast<char*>("A function whose operators are recorded while it runs.")},
@@ -283,9 +284,9 @@ PyType_Slot g_slots[] = {
     {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
     {Py_tp_descr_get, reinterpret_cast<void*>(&bind)},
     {Py_tp_repr, reinterpret_cast<void*>(&show)},
-    {Py_tp_methods, g_methods},
+    {Py_tp_methods, g_compiled_function_methods},
     {Py_tp_members, g_members},
-    {Py_tp_getset, g_attributes},
+    {Py_tp_getset, g_compiled_function_attributes},
     {0, nullptr}};
 PyType_Spec g_spec{"tenon._C.CompiledFunction", sizeof(Compiled), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, g_slots};

@@ -382,7 +382,7 @@ PyObject* record_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
   });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_devices_methods[] = {
     fast_method("load", &load, "load(path, name, options): the name that the device got."),
     {"unload", &unload, METH_O, "Unloads a device."},
     {"set_finder", &set_finder, METH_O, "finder(name): the path of a device's file, or None."},
@@ -427,7 +427,7 @@ bool add_devices(PyObject* module) {
       [](void* released) noexcept { delete static_cast<ReleaseGil*>(released); }};
   tenon::detail::wait_hooks.store(&kHooks, std::memory_order_release);
   PyObject* devices = PyModule_New("tenon._C._devices");
-  if (!devices || PyModule_AddFunctions(devices, g_methods) < 0) return false;
+  if (!devices || PyModule_AddFunctions(devices, g_devices_methods) < 0) return false;
   return PyModule_AddObject(module, "_devices", devices) == 0;
 }
 

@@ -229,7 +229,7 @@ PyObject* exchange_excluded(PyObject*, PyObject* o) {
   });
 }
 
-PyMethodDef g_functions[] = {
+PyMethodDef g_dispatch_queries_functions[] = {
     {"registrations", &registrations, METH_O, "[(key, kind, file, line, active)], newest first in each key."},
     {"computed_table", &computed_table, METH_O, "[(key, source, file, line)] for every key."},
     {"defined_at", &defined_at, METH_O, "(file, line) of an operator's declaration."},
@@ -276,7 +276,7 @@ PyMethodDef g_functions[] = {
 
 bool add_dispatch_queries(PyObject* module) {
   const Ref dispatch(PyObject_GetAttrString(module, "dispatch"));
-  return dispatch && PyModule_AddFunctions(dispatch.get(), g_functions) == 0 &&
+  return dispatch && PyModule_AddFunctions(dispatch.get(), g_dispatch_queries_functions) == 0 &&
          add_key_set_type(dispatch.get());
 }
 

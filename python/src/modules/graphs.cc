@@ -128,7 +128,7 @@ PyObject* capturing_device(PyObject*, PyObject* o) {
   return guarded([&] { return PyBool_FromLong(is_capturing(device_argument("is_device_capturing", o))); });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_graphs_methods[] = {
     {"new", &new_graph, METH_NOARGS, "A graph that has captured nothing."},
     fast_method("begin", &begin, "begin(graph, device, pool): captures the current stream."),
     {"end", &end, METH_O, "Ends the capture."},
@@ -146,7 +146,7 @@ PyMethodDef g_methods[] = {
 
 bool add_graphs(PyObject* module) {
   PyObject* graphs = PyModule_New("tenon._C._graphs");
-  if (!graphs || PyModule_AddFunctions(graphs, g_methods) < 0) return false;
+  if (!graphs || PyModule_AddFunctions(graphs, g_graphs_methods) < 0) return false;
   return PyModule_AddObject(module, "_graphs", graphs) == 0;
 }
 

@@ -151,7 +151,7 @@ PyObject* inputs(PyObject*, PyObject* o) {
   });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_inference_methods[] = {
     fast_method("begin", &begin, "begin(example, exact): (builder, inputs without bytes)"),
     fast_method("finish", &finish, "finish(builder, outputs): what runs"),
     {"abandon", &abandon, METH_O, "Ends a builder without a result."},
@@ -168,7 +168,7 @@ const Inference& inference_argument(PyObject* capsule) { return from_capsule<Inf
 
 bool add_inference(PyObject* module) {
   PyObject* const inference = PyModule_New("tenon._C._inference");
-  if (!inference || PyModule_AddFunctions(inference, g_methods) < 0) return false;
+  if (!inference || PyModule_AddFunctions(inference, g_inference_methods) < 0) return false;
   return PyModule_AddObject(module, "_inference", inference) == 0;
 }
 

@@ -341,7 +341,7 @@ PyObject* promote(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   });
 }
 
-PyMethodDef g_functions[] = {
+PyMethodDef g_introspection_functions[] = {
     {"describe", &describe, METH_O,
      "describe(input, /)\n--\n\n"
      "All that a tensor is: geometry, keys, storage."},
@@ -416,7 +416,7 @@ bool add_introspection(PyObject* module) {
   PyObject* dispatch = PyModule_New("tenon._C.dispatch");
   if (!dispatch || PyModule_AddFunctions(dispatch, g_dispatch_functions) < 0) return false;
   return PyModule_AddObject(module, "dispatch", dispatch) == 0 &&
-         PyModule_AddFunctions(module, g_functions) == 0;
+         PyModule_AddFunctions(module, g_introspection_functions) == 0;
 }
 
 }  // namespace tenon::python

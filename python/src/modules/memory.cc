@@ -49,7 +49,7 @@ PyObject* memory_info(PyObject*, PyObject*) {
                        static_cast<unsigned long long>(memory.total));
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_memory_methods[] = {
     {"reset_peak_memory_stats", &reset_peaks, METH_NOARGS, "Peaks start again from what is current."},
     {"reset_accumulated_memory_stats", &reset_sums, METH_NOARGS, "Sums start again from zero."},
     {"empty_cache", &empty_cache, METH_NOARGS, "Gives kept blocks back; how many bytes that were."},
@@ -62,7 +62,7 @@ PyMethodDef g_methods[] = {
 
 bool add_memory(PyObject* module) {
   PyObject* memory = PyModule_New("tenon._C._memory");
-  if (!memory || PyModule_AddFunctions(memory, g_methods) < 0) return false;
+  if (!memory || PyModule_AddFunctions(memory, g_memory_methods) < 0) return false;
   return PyModule_AddObject(module, "_memory", memory) == 0;
 }
 

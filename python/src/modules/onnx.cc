@@ -200,7 +200,7 @@ PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_onnx_methods[] = {
     fast_method("load", &load_model, "load(path or bytes, is_bytes): a model"),
     {"ports", &ports, METH_O, "(inputs, outputs) of a model, each (name, dtype, shape, text)"},
     {"weights", &weights, METH_O, "(parameters, buffers) of a model, each (name, tensor)"},
@@ -215,7 +215,7 @@ PyMethodDef g_methods[] = {
 
 bool add_onnx(PyObject* module) {
   PyObject* const onnx = PyModule_New("tenon._C._onnx");
-  if (!onnx || PyModule_AddFunctions(onnx, g_methods) < 0) return false;
+  if (!onnx || PyModule_AddFunctions(onnx, g_onnx_methods) < 0) return false;
   return PyModule_AddObject(module, "_onnx", onnx) == 0;
 }
 

@@ -180,11 +180,11 @@ PyObject* zero(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   });
 }
 
-PyMethodDef g_functions[] = {
+PyMethodDef g_optimizers_functions[] = {
     fast_method("_sgd_step", &sgd), fast_method("_adam_step", &adam), fast_method("_zero_grad", &zero), {}};
 
 }  // namespace
 
-bool add_optimizers(PyObject* module) { return PyModule_AddFunctions(module, g_functions) == 0; }
+bool add_optimizers(PyObject* module) { return PyModule_AddFunctions(module, g_optimizers_functions) == 0; }
 
 }  // namespace tenon::python

@@ -51,7 +51,7 @@ PyObject* entries(PyObject*, PyObject*) {
   });
 }
 
-PyMethodDef g_functions[] = {
+PyMethodDef g_plans_functions[] = {
     {"info", &info, METH_NOARGS, "What this process made, found and missed."},
     {"entries", &entries, METH_NOARGS, "The plans in the folder."},
     {"totals",
@@ -82,7 +82,7 @@ PyMethodDef g_functions[] = {
 
 bool add_plans(PyObject* module) {
   PyObject* plans = PyModule_New("tenon._C._plans");
-  if (!plans || PyModule_AddFunctions(plans, g_functions) < 0) return false;
+  if (!plans || PyModule_AddFunctions(plans, g_plans_functions) < 0) return false;
   return PyModule_AddObject(module, "_plans", plans) == 0;
 }
 

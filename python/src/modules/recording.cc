@@ -133,7 +133,7 @@ PyObject* explain(PyObject*, PyObject* number) {
   });
 }
 
-PyMethodDef g_functions[] = {
+PyMethodDef g_recording_functions[] = {
     {"_record_begin", &begin, METH_VARARGS,
      "(program, threshold, trust_shared, relaxed, tune_ms): opens a scope and returns its number; a "
      "threshold of -1 "
@@ -152,7 +152,7 @@ PyMethodDef g_functions[] = {
 }  // namespace
 
 bool add_recording(PyObject* module) {
-  return PyModule_AddFunctions(module, g_functions) == 0 && add_compiled_function(module);
+  return PyModule_AddFunctions(module, g_recording_functions) == 0 && add_compiled_function(module);
 }
 
 }  // namespace tenon::python

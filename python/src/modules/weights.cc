@@ -204,7 +204,7 @@ PyObject* tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_weights_methods[] = {
     fast_method("save_safetensors", &save_safetensors, "save_safetensors(path or None, tensors, metadata)"),
     fast_method("load_safetensors", &load_safetensors, "load_safetensors(path, mmap)"),
     {"read_safetensors", &read_safetensors, METH_O, "The tensors of a buffer."},
@@ -223,7 +223,7 @@ PyMethodDef g_methods[] = {
 
 bool add_weights(PyObject* module) {
   PyObject* weights = PyModule_New("tenon._C._weights");
-  if (!weights || PyModule_AddFunctions(weights, g_methods) < 0) return false;
+  if (!weights || PyModule_AddFunctions(weights, g_weights_methods) < 0) return false;
   return PyModule_AddObject(module, "_weights", weights) == 0;
 }
 

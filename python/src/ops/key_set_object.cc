@@ -114,7 +114,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   return PyBool_FromLong((value_of(a) == value_of(b)) == (op == Py_EQ));
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_key_set_object_methods[] = {
     {"names", &names, METH_NOARGS, "The names of its keys, in rising priority."},
     {"below", &below, METH_O, "The keys below one: what a kernel at that key passes to redispatch."},
     {"has", &has, METH_O, "Whether a key is in it."},
@@ -180,7 +180,7 @@ bool add_key_set_type(PyObject* module) {
   t.tp_repr = [](PyObject* o) { return to_python(to_string(value_of(o))); };
   t.tp_hash = [](PyObject* o) { return static_cast<Py_hash_t>(value_of(o).bits() % 0x7FFFFFFFFFFFFFull); };
   t.tp_richcompare = &compare;
-  t.tp_methods = g_methods;
+  t.tp_methods = g_key_set_object_methods;
   t.tp_as_number = &g_number;
   t.tp_as_sequence = &g_sequence;
   return PyType_Ready(&t) == 0 &&

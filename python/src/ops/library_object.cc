@@ -170,13 +170,13 @@ PyObject* destroy(PyObject* o, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef g_methods[] = {fast_method("define", &define),
-                           fast_method("impl", &impl),
-                           fast_method("fallback", &fallback),
-                           fast_method("autograd", &autograd_formula),
-                           fast_method("not_differentiable", &not_differentiable),
-                           {"destroy", &destroy, METH_NOARGS, nullptr},
-                           {}};
+PyMethodDef g_library_object_methods[] = {fast_method("define", &define),
+                                          fast_method("impl", &impl),
+                                          fast_method("fallback", &fallback),
+                                          fast_method("autograd", &autograd_formula),
+                                          fast_method("not_differentiable", &not_differentiable),
+                                          {"destroy", &destroy, METH_NOARGS, nullptr},
+                                          {}};
 
 /// A schema as Python looks at it: (text, name, [(argument, type, keyword-only, has default, writes)],
 /// [(type, writes, aliases)]).
@@ -248,7 +248,7 @@ PyObject* unload(PyObject*, PyObject* path) {
   });
 }
 
-PyMethodDef g_functions[] = {
+PyMethodDef g_library_object_functions[] = {
     {"_parse_schema", &parse_schema_text, METH_O, nullptr}, {"_op_schema", &op_schema, METH_O, nullptr},
     fast_method("_python_kernel", &python_kernel),          {"_load_library", &load, METH_O, nullptr},
     {"_unload_library", &unload, METH_O, nullptr},          {}};
@@ -262,10 +262,11 @@ bool add_library(PyObject* module) {
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_new = &construct;
   t.tp_dealloc = &dealloc;
-  t.tp_methods = g_methods;
+  t.tp_methods = g_library_object_methods;
   return PyType_Ready(&t) == 0 &&
          PyModule_AddObjectRef(module, "_Library", reinterpret_cast<PyObject*>(&t)) == 0 &&
-         PyModule_AddFunctions(module, g_functions) == 0 && add_op_context(module) && add_op_objects(module);
+         PyModule_AddFunctions(module, g_library_object_functions) == 0 && add_op_context(module) &&
+         add_op_objects(module);
 }
 
 }  // namespace tenon::python

@@ -372,7 +372,7 @@ PyObject* make_packet(PyObject*, PyObject* overloads) {
   });
 }
 
-PyMethodDef g_functions[] = {
+PyMethodDef g_op_overload_functions[] = {
     {"_op", &make_overload, METH_O, nullptr}, {"_op_packet", &make_packet, METH_O, nullptr}, {}};
 
 }  // namespace
@@ -389,7 +389,7 @@ bool add_op_objects(PyObject* module) {
   return g_overload_type && g_packet_type &&
          PyModule_AddObjectRef(module, "OpOverload", reinterpret_cast<PyObject*>(g_overload_type)) == 0 &&
          PyModule_AddObjectRef(module, "OpOverloadPacket", reinterpret_cast<PyObject*>(g_packet_type)) == 0 &&
-         PyModule_AddFunctions(module, g_functions) == 0;
+         PyModule_AddFunctions(module, g_op_overload_functions) == 0;
 }
 
 }  // namespace tenon::python

@@ -77,7 +77,7 @@ void dealloc(PyObject* o) {
   PyObject_GC_Del(o);
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_python_context_methods[] = {
     {"save_for_backward", &save_for_backward, METH_VARARGS,
      "save_for_backward($self, *tensors)\n--\n\n"
      "Keeps tensors (arguments, results, others) for backward, which finds them in saved_tensors."},
@@ -88,7 +88,7 @@ PyMethodDef g_methods[] = {
      "set_materialize_grads($self, value, /)\n--\n\n"
      "Whether backward gets zeros (the default) or None for a result that no gradient reached."},
     {}};
-PyGetSetDef g_attributes[] = {
+PyGetSetDef g_python_context_attributes[] = {
     {"saved_tensors", &saved_tensors, nullptr, "What save_for_backward was given. A tuple.", nullptr},
     {"needs_input_grad", &needs_input_grad, nullptr,
      "For each positional argument, whether its gradient is wanted.", nullptr},
@@ -115,8 +115,8 @@ bool add_op_context(PyObject* module) {
   t.tp_traverse = &traverse;
   t.tp_clear = &clear;
   t.tp_setattro = &set_attribute;
-  t.tp_methods = g_methods;
-  t.tp_getset = g_attributes;
+  t.tp_methods = g_python_context_methods;
+  t.tp_getset = g_python_context_attributes;
   t.tp_dictoffset = offsetof(ContextObject, dict);
   return PyType_Ready(&t) == 0 &&
          PyModule_AddObjectRef(module, "_OpContext", reinterpret_cast<PyObject*>(&t)) == 0;

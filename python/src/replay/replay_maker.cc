@@ -284,7 +284,7 @@ PyObject* header(PyObject*, PyObject* tensor) {
   });
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_replay_maker_methods[] = {
     {"begin", &begin, METH_NOARGS, "Opens a scope, and returns its number."},
     {"end", &end, METH_O, "(scope): closes it, and computes what was recorded."},
     {"refused", &refused, METH_NOARGS, "Why there is nothing to replay, and the line; None if there is."},
@@ -298,18 +298,19 @@ PyType_Slot g_slots[] = {{Py_tp_doc, const_cast<char*>("One call that is capture
                          {Py_tp_new, reinterpret_cast<void*>(&make)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(&destroy)},
                          {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
-                         {Py_tp_methods, g_methods},
+                         {Py_tp_methods, g_replay_maker_methods},
                          {0, nullptr}};
 PyType_Spec g_spec{"tenon._C._ReplayMaker", sizeof(CaptureObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
                    g_slots};
-PyMethodDef g_functions[] = {{"_replay_header", &header, METH_O, "A tensor's header: float32[4]."}, {}};
+PyMethodDef g_replay_maker_functions[] = {
+    {"_replay_header", &header, METH_O, "A tensor's header: float32[4]."}, {}};
 
 }  // namespace
 
 bool add_replay_maker(PyObject* module) {
   PyObject* const type = PyType_FromSpec(&g_spec);
   return type && PyModule_AddObject(module, "_ReplayMaker", type) == 0 &&
-         PyModule_AddFunctions(module, g_functions) == 0;
+         PyModule_AddFunctions(module, g_replay_maker_functions) == 0;
 }
 
 }  // namespace tenon::python::replay

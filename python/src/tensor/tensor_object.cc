@@ -130,10 +130,10 @@ PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef g_methods[] = {{"__init_subclass__",
-                            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&init_subclass)),
-                            METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr}};
-PyGetSetDef g_attributes[] = {{"__dict__", &get_dict, nullptr, nullptr, nullptr}};
+PyMethodDef g_tensor_object_methods[] = {
+    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&init_subclass)),
+     METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr}};
+PyGetSetDef g_tensor_object_attributes[] = {{"__dict__", &get_dict, nullptr, nullptr, nullptr}};
 
 TensorObject* new_plain_object() noexcept {
   if (g_num_free_objects > 0) {
@@ -213,7 +213,7 @@ TensorPart object_part() {
   t.tp_free = &PyObject_GC_Del;
   t.tp_dictoffset = offsetof(TensorObject, dict);
   t.tp_weaklistoffset = offsetof(TensorObject, weak_references);
-  return {g_methods, g_attributes};
+  return {g_tensor_object_methods, g_tensor_object_attributes};
 }
 
 }  // namespace tenon::python

@@ -270,7 +270,7 @@ void cumsum(C& c) {
       c.s.node("CumSum", {c.s.cast(c.tensor(0), c.geometry(0).dtype, to), c.s.number(dim_of(c, 1), kInt64)}));
 }
 
-constexpr SavedRow kRows[] = {
+constexpr SavedRow kMoveRows[] = {
     {"aten::_pad_axes", pad_axes},
     {"aten::_upsample", upsample},
     {"aten::cat", cat},
@@ -299,6 +299,6 @@ constexpr SavedRow kRows[] = {
 
 }  // namespace
 
-std::span<const SavedRow> move_rows() noexcept { return kRows; }
+std::span<const SavedRow> move_rows() noexcept { return kMoveRows; }
 
 }  // namespace tenon::onnx

@@ -17,7 +17,7 @@ using OptBool = std::optional<bool>;
 using OptFormat = std::optional<MemoryFormat>;
 
 /// Fills what the shape function has not made zeros of.
-void fill(const Tensor& out, const Scalar& value) {
+void fill_unless_zero(const Tensor& out, const Scalar& value) {
   if (!shape::is_zero(value)) fill_elements(out, value, "full");
 }
 
@@ -31,26 +31,28 @@ Tensor empty_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevic
   return result;
 }
 
-void ones(IntArrayRef, OptDType, OptLayout, OptDevice, OptBool, Tensor& out) { fill(out, 1); }
+void ones(IntArrayRef, OptDType, OptLayout, OptDevice, OptBool, Tensor& out) { fill_unless_zero(out, 1); }
 void full(IntArrayRef, const Scalar& fill_value, OptDType, OptLayout, OptDevice, OptBool, Tensor& out) {
-  fill(out, fill_value);
+  fill_unless_zero(out, fill_value);
 }
-void scalar_tensor(const Scalar& s, OptDType, OptLayout, OptDevice, OptBool, Tensor& out) { fill(out, s); }
+void scalar_tensor(const Scalar& s, OptDType, OptLayout, OptDevice, OptBool, Tensor& out) {
+  fill_unless_zero(out, s);
+}
 
 void ones_like(const Tensor&, OptDType, OptLayout, OptDevice, OptBool, OptFormat, Tensor& out) {
-  fill(out, 1);
+  fill_unless_zero(out, 1);
 }
 void full_like(const Tensor&, const Scalar& fill_value, OptDType, OptLayout, OptDevice, OptBool, OptFormat,
                Tensor& out) {
-  fill(out, fill_value);
+  fill_unless_zero(out, fill_value);
 }
 
 void new_ones(const Tensor&, IntArrayRef, OptDType, OptLayout, OptDevice, OptBool, Tensor& out) {
-  fill(out, 1);
+  fill_unless_zero(out, 1);
 }
 void new_full(const Tensor&, IntArrayRef, const Scalar& fill_value, OptDType, OptLayout, OptDevice, OptBool,
               Tensor& out) {
-  fill(out, fill_value);
+  fill_unless_zero(out, fill_value);
 }
 
 void arange_start_step(const Scalar& start, const Scalar&, const Scalar& step, OptDType, OptLayout, OptDevice,

@@ -11,6 +11,7 @@ namespace tenon::ops {
 
 /// What the operators with kernels call `normalization`.
 enum class FftNorm : int64_t { None, ByRoot, ByNumber };
+inline int64_t number(FftNorm norm) { return static_cast<int64_t>(norm); }
 
 /// `norm` of a transform in that direction; throws Error{Value} for another name.
 FftNorm fft_norm(std::optional<std::string_view> norm, bool forward, const char* op);

@@ -40,8 +40,6 @@ struct Frames {
   }
 };
 
-int64_t number(FftNorm norm) { return static_cast<int64_t>(norm); }
-
 Tensor transformed(const Tensor& self, Frames frames, const Tensor& window, bool normalized,
                    std::optional<bool> onesided_given, std::optional<bool> return_complex,
                    bool align_to_window) {

@@ -29,8 +29,6 @@ Tensor middle_scaled(const Tensor& half, int64_t dim, int64_t whole, double midd
   return tenon::mul(half, tenon::reshape(factors, shape));
 }
 
-int64_t number(FftNorm norm) { return static_cast<int64_t>(norm); }
-
 Tensor to_complex(const Tensor& self, const FftSizes& what, const Norm& norm, bool forward, const char* op) {
   const FftNorm mode = fft_norm(norm, forward, op);
   const Tensor x = fft_resized(fft_operand(self, what.dims.empty(), op), what.dims, what.sizes);

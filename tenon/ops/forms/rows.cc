@@ -10,6 +10,7 @@
 #include "tenon/expr/instantiate.h"
 #include "tenon/expr/plain_reduction.h"
 #include "tenon/expr/spec.h"
+#include "tenon/iter/geometry.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements/elements.h"
 #include "tenon/ops/forms/memory_format.h"
@@ -92,15 +93,6 @@ bool is_kept(IntArrayRef sizes, IntArrayRef loop, const Dims& over, bool with) {
     if (size != (over[d] ? 1 : loop[d])) return false;
   }
   return next == sizes.size();
-}
-
-bool broadcasts(IntArrayRef sizes, IntArrayRef loop) {
-  if (sizes.size() > loop.size()) return false;
-  const size_t lead = loop.size() - sizes.size();
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] != 1 && sizes[d] != loop[lead + d]) return false;
-  }
-  return true;
 }
 
 void check_operand(const RowsInfo& info, size_t i, HeaderRef t, const Analysis& a) {

@@ -9,6 +9,8 @@
 #include <ranges>
 #include <unordered_set>
 
+#include "tenon/onnx/join_quantized.h"
+
 namespace tenon::onnx {
 namespace {
 
@@ -162,6 +164,7 @@ class Shapes {
 }  // namespace
 
 void finish(Program& program) {
+  join_quantized(program);
   classify(program);
   order(program);
   name_weights(program);

@@ -19,8 +19,7 @@ def blocks(language):
             yield pytest.param(text, id=f"{page.name}-{i}")
 
 
-@pytest.mark.parametrize("text", list(blocks("python")))
-def test_python_example(text, tmp_path):
+def run_python(text, tmp_path):
     """Devices that it loads and what it registers stay in its process."""
     # What registers something for openreg's operators is imported when the device is there (docs/conformance.md).
     load = 'import tenon\ntenon.load_device("build/release/backends/openreg/openreg.so")\n' if '"openreg::' in text else ""
@@ -33,6 +32,28 @@ def test_python_example(text, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+#: By the name of a file that blocks of a page share: the first of them, which writes it.
+WRITERS = {}
+for block in blocks("python"):
+    for path in re.findall(r'"(/tmp/[^"]+)"', block.values[0]):
+        WRITERS.setdefault((block.id.rpartition("-")[0], path), block.values[0])
+
+
+def write_files(text, tmp_path, request):
+    """Those that earlier blocks of the page write, and that are not there."""
+    page = request.node.callspec.id.rpartition("-")[0]
+    for path in re.findall(r'"(/tmp/[^"]+)"', text):
+        writer = WRITERS.get((page, path), text)
+        if writer != text and not pathlib.Path(path).exists():
+            run_python(writer, tmp_path)
+
+
+@pytest.mark.parametrize("text", list(blocks("python")))
+def test_python_example(text, tmp_path, request):
+    write_files(text, tmp_path, request)
+    run_python(text, tmp_path)
+
+
 CMAKE = """
 cmake_minimum_required(VERSION 3.25)
 project(example LANGUAGES CXX)
@@ -43,7 +64,8 @@ target_link_libraries(example PRIVATE Tenon::tenon)
 
 
 @pytest.mark.parametrize("text", [block for block in blocks("cpp") if "int main()" in block.values[0]])
-def test_cpp_example(text, tmp_path):
+def test_cpp_example(text, tmp_path, request):
+    write_files(text, tmp_path, request)
     (tmp_path / "main.cc").write_text(text)
     (tmp_path / "CMakeLists.txt").write_text(CMAKE)
     build = tmp_path / "build"

@@ -222,7 +222,7 @@ bool Tracer::fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t fir
 }
 
 Tensor Tracer::Affine::of(const Tensor& y) const {
-  const Tensor scaled = mul(y.defined() ? sub(y, mean) : neg(mean), scale);
+  const Tensor scaled = mul(y.defined() ? tenon::sub(y, mean) : neg(mean), scale);
   return shift.defined() ? tenon::add(scaled, shift) : scaled;
 }
 

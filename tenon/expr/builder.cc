@@ -27,7 +27,6 @@ size_t hash(const Node& n) noexcept {
 }
 
 // An operation whose second operand is a literal of the text; the node has it in `bits`.
-bool has_count(TypeRule rule) { return rule == TypeRule::BitShift || rule == TypeRule::Part; }
 
 }  // namespace
 
@@ -181,7 +180,7 @@ NodeId Builder::make(Op op, std::span<const NodeId> given) {
     for (size_t i = 0; i < args.size(); ++i) list[i] = logic ? list[i] : as_number(list[i]);
     if (logic) node.type = Type::Mask;
   }
-  if (has_count(row.rule)) {
+  if (has_count(row.op)) {
     TENON_CHECK(is_literal(list[1]) && literal_of(list[1]).integer, Value,
                 fmt::format("expression: the second operand of `{}` must be an integer literal", row.name));
     node.bits = static_cast<uint64_t>(literal_of(list[1]).i);
@@ -266,7 +265,7 @@ NodeId Builder::make_like(NodeId id, std::span<const NodeId> args) {
   if (n.op == Op::Hold) return hold(args[0]);
   if (n.op == Op::Call) return call(functions()[n.bits].name, args);
   if (n.op == Op::Cast) return cast(n.type, args[0]);
-  if (n.op == Op::RoundTo || has_count(info(n.op).rule)) {
+  if (n.op == Op::RoundTo || has_count(n.op)) {
     Node made = n;
     made.args[0] = as_number(args[0]);
     return add(made);

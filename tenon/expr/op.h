@@ -101,5 +101,9 @@ struct OpInfo {
 };
 
 const OpInfo& info(Op op) noexcept;
+/// Whether the second operand of the operation is a count, not a number of the type: of bits, or which part.
+inline bool has_count(Op op) noexcept {
+  return info(op).rule == TypeRule::BitShift || info(op).rule == TypeRule::Part;
+}
 
 }  // namespace tenon::expr

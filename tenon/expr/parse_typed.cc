@@ -14,8 +14,6 @@ namespace tenon::expr {
 
 namespace {
 
-bool has_count(Op op) { return info(op).rule == TypeRule::BitShift || info(op).rule == TypeRule::Part; }
-
 class TypedParser {
  public:
   explicit TypedParser(std::string_view text) : text_(text) {}

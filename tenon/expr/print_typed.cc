@@ -11,8 +11,6 @@ namespace tenon::expr {
 
 namespace {
 
-bool has_count(Op op) { return info(op).rule == TypeRule::BitShift || info(op).rule == TypeRule::Part; }
-
 template <class F>
 std::string float_text(F value, uint64_t bits, uint64_t one_nan, Type type) {
   if (std::isnan(value))

@@ -106,7 +106,7 @@ std::optional<DType> dtype_named(std::string_view name) {
   return std::nullopt;
 }
 
-[[noreturn]] void refuse(std::string what) { refuse_pickle(std::move(what)); }
+[[noreturn]] void refuse_object(std::string what) { refuse_pickle(std::move(what)); }
 
 /// The arguments of one call, by number.
 class Arguments {
@@ -115,7 +115,7 @@ class Arguments {
 
   size_t size() const { return values_.size(); }
   void between(size_t least, size_t most) const {
-    if (size() < least || size() > most) refuse(fmt::format("{} has {} arguments", function_, size()));
+    if (size() < least || size() > most) refuse_object(fmt::format("{} has {} arguments", function_, size()));
   }
   const Node& at(size_t i) const { return *values_[i]; }
   Node* node(size_t i) const { return values_[i]; }
@@ -146,7 +146,7 @@ class Arguments {
     return out;
   }
   [[noreturn]] void wrong(size_t i, const char* what) const {
-    refuse(fmt::format("argument {} of {} must be {}", i + 1, function_, what));
+    refuse_object(fmt::format("argument {} of {} must be {}", i + 1, function_, what));
   }
 
  private:
@@ -170,7 +170,7 @@ uint64_t extent(const Dims& sizes, const Dims& strides, int64_t offset, DType dt
   overflow |= __builtin_mul_overflow(count, item, &bytes);
   if (overflow || last == std::numeric_limits<int64_t>::max() ||
       __builtin_mul_overflow(last + 1, item, &bytes))
-    refuse("a tensor has more elements than can be counted");
+    refuse_object("a tensor has more elements than can be counted");
   return is_empty ? 0 : static_cast<uint64_t>(bytes);
 }
 
@@ -192,18 +192,20 @@ Node* CheckpointObjects::named(Nodes& nodes, std::string_view name) {
   for (const std::string_view absent : kAbsentDTypes)
     if (absent == name) return add(nodes, Kind::None, Named{absent});
   if (const auto* absent = row_of<std::string_view>(kAbsentValues, name))
-    refuse(fmt::format("it holds {} ({})", *absent, name));
-  refuse(fmt::format("it names {}{}", shown(name), kAdvice));
+    refuse_object(fmt::format("it holds {} ({})", *absent, name));
+  refuse_object(fmt::format("it names {}{}", shown(name), kAdvice));
 }
 
 Node* CheckpointObjects::frozenset(Nodes& nodes, Node::List elements) {
-  if (writer_ != Writer::Tenon) refuse("it holds a frozenset, as no checkpoint of PyTorch does; save a set");
+  if (writer_ != Writer::Tenon)
+    refuse_object("it holds a frozenset, as no checkpoint of PyTorch does; save a set");
   return add(nodes, Kind::Set, std::move(elements), true);
 }
 
 Node* CheckpointObjects::persistent(Nodes& nodes, const Node& id) {
   static const std::string kName = "a storage";
-  if (id.kind != Kind::Tuple || !id.is_plain()) refuse("a stored object has no tuple as its identifier");
+  if (id.kind != Kind::Tuple || !id.is_plain())
+    refuse_object("a stored object has no tuple as its identifier");
   const Arguments arguments(kName, id.list());
   const size_t count_of_arguments = writer_ == Writer::Legacy ? 6 : 5;
   arguments.between(count_of_arguments, count_of_arguments);
@@ -218,14 +220,14 @@ Node* CheckpointObjects::persistent(Nodes& nodes, const Node& id) {
   const auto [number, first] = numbers_.try_emplace(key, storages_.size());
   if (first) storages_.push_back({key, location, nbytes, {}, item_size(*dtype)});
   if (storages_[number->second].nbytes != nbytes)
-    refuse(fmt::format("storage '{}' has two sizes", shown(key)));
+    refuse_object(fmt::format("storage '{}' has two sizes", shown(key)));
   StoredBytes out{number->second, *dtype, nbytes, 0};
   if (writer_ == Writer::Legacy && arguments.at(5).kind != Kind::None) {  // (key, offset, size): a part of it
     const Arguments part("a view of a storage", arguments.get<Node::List>(5, Kind::Tuple, "a tuple"));
     part.between(3, 3);
     const int64_t begin = part.integer(1), size = part.integer(2);
     if (begin < 0 || size < 0 || begin > count || size > count - begin)
-      refuse(fmt::format("a view of storage '{}' reaches beyond it", shown(key)));
+      refuse_object(fmt::format("a view of storage '{}' reaches beyond it", shown(key)));
     out.offset = static_cast<uint64_t>(begin) * item_size(*dtype);
     out.nbytes = static_cast<uint64_t>(size) * item_size(*dtype);
   }
@@ -266,29 +268,30 @@ Node* CheckpointObjects::rebuild_tensor(Nodes& nodes, std::string_view function,
       const auto* const holds =
           pairs[i + 1]->kind == Kind::Bool ? std::get_if<bool>(&pairs[i + 1]->value) : nullptr;
       if (!key || !holds || (*key != "conj" && *key != "neg"))
-        refuse("a tensor has metadata that is not known; save a copy of it without");
+        refuse_object("a tensor has metadata that is not known; save a copy of it without");
       (*key == "conj" ? view.conj : view.neg) = *holds;
     }
   }
   if (view.strides.size() != view.sizes.size()) arguments.wrong(3, "as long as the sizes");
   if (view.offset < 0) arguments.wrong(1, "0 or more");
   if (extent(view.sizes, view.strides, view.offset, view.dtype) > stored->nbytes)
-    refuse(fmt::format("a tensor of shape {} reaches beyond its storage '{}' of {} bytes",
-                       to_string(view.sizes), shown(storages_[stored->storage].key), stored->nbytes));
+    refuse_object(fmt::format("a tensor of shape {} reaches beyond its storage '{}' of {} bytes",
+                              to_string(view.sizes), shown(storages_[stored->storage].key), stored->nbytes));
   if (stored->offset % item_size(view.dtype) != 0)
-    refuse(fmt::format("a tensor of {} is over a view of a storage that begins between two elements",
-                       name(view.dtype)));
+    refuse_object(fmt::format("a tensor of {} is over a view of a storage that begins between two elements",
+                              name(view.dtype)));
   if (__builtin_add_overflow(view.offset, stored->offset / item_size(view.dtype), &view.offset))
-    refuse("a tensor has more elements than can be counted");
+    refuse_object("a tensor has more elements than can be counted");
   return add_view(nodes, std::move(view), false);
 }
 
 Node* CheckpointObjects::add_view(Nodes& nodes, View view, bool is_parameter) {
   const bool has_sign = is_floating_point(view.dtype) || is_complex(view.dtype);
   if (view.absent.empty() && ((view.neg && !has_sign) || (view.conj && !is_complex(view.dtype))))
-    refuse(fmt::format("a tensor of {} is {}", name(view.dtype), view.conj ? "conjugated" : "negated"));
+    refuse_object(
+        fmt::format("a tensor of {} is {}", name(view.dtype), view.conj ? "conjugated" : "negated"));
   if (view.requires_grad && view.absent.empty() && !has_sign)
-    refuse(fmt::format("a tensor of {} requires grad", name(view.dtype)));
+    refuse_object(fmt::format("a tensor of {} requires grad", name(view.dtype)));
   allowance_.use(kLeastTensor);
   view.node = add(nodes, Kind::Tensor, Unread{views_.size()}, is_parameter);
   views_.push_back(std::move(view));
@@ -310,11 +313,11 @@ Node* CheckpointObjects::rebuild_own_tensor(Nodes& nodes, const Node::List& valu
   for (size_t d = sizes.size(); d > 0; --d) {
     strides[d - 1] = step;
     if (__builtin_mul_overflow(step, std::max<int64_t>(sizes[d - 1], 1), &step))
-      refuse("a tensor has more elements than can be counted");
+      refuse_object("a tensor has more elements than can be counted");
   }
   if (extent(sizes, strides, 0, dtype) != bytes.size())
-    refuse(fmt::format("a tensor of shape {} and dtype {} does not take {} bytes", to_string(sizes),
-                       name(dtype), bytes.size()));
+    refuse_object(fmt::format("a tensor of shape {} and dtype {} does not take {} bytes", to_string(sizes),
+                              name(dtype), bytes.size()));
   allowance_.use(bytes.size());
   const std::string location(arguments.size() == 6 ? arguments.name(5) : "cpu");
   storages_.push_back({{}, location, bytes.size(), bytes});
@@ -436,7 +439,7 @@ Node* CheckpointObjects::call(Nodes& nodes, std::string_view function, const Nod
     const std::string_view bytes = arguments.get<std::string_view>(0, Kind::Bytes, "bytes");
     return add(nodes, Kind::Bytes, bytes, true);
   }
-  refuse(fmt::format("it calls {}{}", function, kAdvice));
+  refuse_object(fmt::format("it calls {}{}", function, kAdvice));
 }
 
 }  // namespace tenon::io

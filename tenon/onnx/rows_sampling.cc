@@ -26,7 +26,7 @@ using N = NodeCall;
 enum class Mode : uint8_t { Nearest, Linear, Cubic };
 enum class Outside : uint8_t { Zeros, Border, Reflection };
 
-struct Method {
+struct SamplingMethod {
   Mode mode = Mode::Linear;
   Outside outside = Outside::Zeros;
   bool aligned = true;  ///< Images end at the centers of their first and last elements.
@@ -39,7 +39,7 @@ Tensor reflected(const Tensor& x, int64_t size, bool aligned) {
   const Tensor at = remainder(x - Scalar(low), Scalar(2 * length));
   return Scalar(low + length) - abs(Scalar(length) - at);
 }
-Tensor brought_inside(const Tensor& x, int64_t size, const Method& m) {
+Tensor brought_inside(const Tensor& x, int64_t size, const SamplingMethod& m) {
   if (m.outside == Outside::Reflection) return reflected(x, size, m.aligned);
   return m.outside == Outside::Border ? clamp(x, Scalar(0), Scalar(size - 1)) : x;
 }
@@ -48,7 +48,7 @@ Tensor brought_inside(const Tensor& x, int64_t size, const Method& m) {
 struct Tap {
   Tensor index, weight;
 };
-std::vector<Tap> taps_of(Tensor at, int64_t size, const Method& m) {
+std::vector<Tap> taps_of(Tensor at, int64_t size, const SamplingMethod& m) {
   if (m.mode == Mode::Nearest) at = round(at);
   // Cubic interpolation has the border's elements outside, not the border's value.
   if (m.mode != Mode::Cubic || m.outside != Outside::Border) at = brought_inside(at, size, m);
@@ -81,7 +81,7 @@ std::vector<Tap> taps_of(Tensor at, int64_t size, const Method& m) {
 
 /// Elements of images [images, channels, sizes..] at places, [images, places] for each dimension after the
 /// second: [images, channels, places].
-Tensor sampled(const Tensor& x, const std::vector<Tensor>& at, const Method& m) {
+Tensor sampled(const Tensor& x, const std::vector<Tensor>& at, const SamplingMethod& m) {
   const Tensor flat = x.reshape({x.sizes()[0], x.sizes()[1], -1});
   const Dims shape{x.sizes()[0], x.sizes()[1], at[0].sizes()[1]};
   std::vector<Tap> all{{}};
@@ -114,7 +114,7 @@ void grid_sample(N& n) {
                    rank > 0 && grid.sizes().size() == rank + 2 && grid.sizes()[0] == x.sizes()[0] &&
                        grid.sizes()[rank + 1] == static_cast<int64_t>(rank),
                    Shape, fmt::format("input {} and grid {}", to_string(x.sizes()), to_string(grid.sizes())));
-  Method m;
+  SamplingMethod m;
   const std::string_view mode = n.text("mode", "linear"), outside = n.text("padding_mode", "zeros");
   // Before version 20: "bilinear", "bicubic".
   m.mode = mode == "nearest" ? Mode::Nearest : mode.ends_with("cubic") ? Mode::Cubic : Mode::Linear;

@@ -56,10 +56,10 @@ Tensor over_devices(const Tensor& x, const Tensor& w, Device first, Device secon
   const Tensor c = (a.to(third) * 1.7 + b.to(third) * w.to(third)).sin() * a.to(third);
   return (c.to(kCPU) * w + b.to(kCPU).exp() + (a * a).to(kCPU) * x).sum();
 }
-const std::vector<double> kX{0.1, -0.7, 1.3, 0.01}, kW{1.1, 0.3, -0.4, 2.7};
+const std::vector<double> kInputs{0.1, -0.7, 1.3, 0.01}, kWeights{1.1, 0.3, -0.4, 2.7};
 
 std::vector<std::vector<uint64_t>> gradients_over(Device first, Device second, Device third) {
-  const Tensor x = leaf({4}, kX), w = leaf({4}, kW);
+  const Tensor x = leaf({4}, kInputs), w = leaf({4}, kWeights);
   over_devices(x, w, first, second, third).backward();
   return {bits(x.grad()), bits(w.grad())};
 }

@@ -96,7 +96,7 @@ T defined(ReduceOp op, const std::vector<T>& x) {
 }
 
 template <class T>
-bool same(T a, T b) {
+bool same_value(T a, T b) {
   return std::memcmp(&a, &b, sizeof(T)) == 0 || (a != a && b != b);
 }
 
@@ -121,7 +121,7 @@ TYPED_TEST(Reduce, ContiguousHasTheDefinedBits) {
     const auto x = random_values<T>(n);
     for (const ReduceOp op : kOps) {
       if (!has<T>(op)) continue;
-      EXPECT_TRUE(same(reduce_contiguous(op, x.data(), n), defined(op, x)))
+      EXPECT_TRUE(same_value(reduce_contiguous(op, x.data(), n), defined(op, x)))
           << n << " op " << static_cast<int>(op);
     }
   }
@@ -146,7 +146,7 @@ TYPED_TEST(Reduce, RowsSideBySideHaveTheDefinedBits) {
           std::vector<T> results(rows);
           reducer.result(results.data(), rows);
           for (size_t r = 0; r < rows; ++r) {
-            EXPECT_TRUE(same(results[r], defined(op, x[r])))
+            EXPECT_TRUE(same_value(results[r], defined(op, x[r])))
                 << rows << " rows of " << n << " by " << piece << " op " << static_cast<int>(op);
           }
         }
@@ -168,7 +168,7 @@ TYPED_TEST(Reduce, PiecesDoNotChangeBits) {
         reducer.feed(x.data() + i, count);
         i += count;
       }
-      EXPECT_TRUE(same(reducer.result(), whole)) << longest << " op " << static_cast<int>(op);
+      EXPECT_TRUE(same_value(reducer.result(), whole)) << longest << " op " << static_cast<int>(op);
     }
   }
 }
@@ -191,7 +191,7 @@ TYPED_TEST(Reduce, OuterDimensionHasTheBitsOfEachColumnAlone) {
             std::vector<T> column(n);
             for (size_t r = 0; r < n; ++r)
               column[r] = first[static_cast<ptrdiff_t>(r) * stride + static_cast<ptrdiff_t>(j)];
-            ASSERT_TRUE(same(out[j], defined(op, column)))
+            ASSERT_TRUE(same_value(out[j], defined(op, column)))
                 << outputs << " x " << n << " op " << static_cast<int>(op);
           }
         }
@@ -226,12 +226,12 @@ TYPED_TEST(Reduce, InstructionSetsAgree) {
       T chunks[11];
       k.chunks(x.data(), 11, true, chunks);
       for (size_t c = 0; c < 11; ++c) {
-        EXPECT_TRUE(same(chunks[c], defined_chunk(op, x.data() + c * kReduceChunk, kReduceChunk)))
+        EXPECT_TRUE(same_value(chunks[c], defined_chunk(op, x.data() + c * kReduceChunk, kReduceChunk)))
             << name(target);
       }
       std::vector<T> lanes(kReduceLanes, reduce_identity<T>(op));
       k.lanes(lanes.data(), 0, x.data(), 77);
-      EXPECT_TRUE(same(k.fold(lanes.data()), defined_chunk(op, x.data(), 77))) << name(target);
+      EXPECT_TRUE(same_value(k.fold(lanes.data()), defined_chunk(op, x.data(), 77))) << name(target);
 
       std::vector<T> strip(kReduceLanes * kReduceStrip), out(kReduceStrip);
       k.rows(strip.data(), 0, 100, x.data(), 107, 60);
@@ -239,7 +239,7 @@ TYPED_TEST(Reduce, InstructionSetsAgree) {
       for (const size_t j : {0, 57, 99}) {
         std::vector<T> column(60);
         for (size_t r = 0; r < 60; ++r) column[r] = x[r * 107 + j];
-        EXPECT_TRUE(same(out[j], defined_chunk(op, column.data(), 60))) << name(target);
+        EXPECT_TRUE(same_value(out[j], defined_chunk(op, column.data(), 60))) << name(target);
       }
       // Columns no longer than the lanes, as they lie; and rows from the last element to the first.
       for (const size_t rows : {1, 7, 16}) {
@@ -247,7 +247,7 @@ TYPED_TEST(Reduce, InstructionSetsAgree) {
         for (const size_t j : {0, 57, 95}) {
           std::vector<T> column(rows);
           for (size_t r = 0; r < rows; ++r) column[r] = x[r * 107 + j];
-          EXPECT_TRUE(same(out[j], defined_chunk(op, column.data(), rows))) << name(target);
+          EXPECT_TRUE(same_value(out[j], defined_chunk(op, column.data(), rows))) << name(target);
         }
       }
       for (const size_t n : {1, 16, 77, 1024}) {
@@ -257,7 +257,7 @@ TYPED_TEST(Reduce, InstructionSetsAgree) {
         T results[7];
         k.row_chunks_backward(rows.data(), 7, n, results);
         for (const T& got : results)
-          EXPECT_TRUE(same(got, defined_chunk(op, reversed.data(), n))) << name(target);
+          EXPECT_TRUE(same_value(got, defined_chunk(op, reversed.data(), n))) << name(target);
       }
     }
   }
@@ -275,7 +275,7 @@ TYPED_TEST(Reduce, ThreadsDoNotChangeBits) {
     reduce_outer(op, x.data(), 1000, 1500, outer_one.data(), 1000);
     for (const int t : {2, 3}) {
       set_num_threads(t);
-      EXPECT_TRUE(same(reduce_contiguous(op, x.data(), x.size()), one));
+      EXPECT_TRUE(same_value(reduce_contiguous(op, x.data(), x.size()), one));
       reduce_outer(op, x.data(), 1000, 1500, outer_many.data(), 1000);
       EXPECT_EQ(std::memcmp(outer_one.data(), outer_many.data(), 1000 * sizeof(T)), 0);
     }
@@ -330,8 +330,8 @@ void converting_changes_no_bits(ReduceSource source, std::initializer_list<Reduc
   for (const ReduceOp op : ops) {
     ASSERT_TRUE(reduces_from<T>(source, op));
     for (const size_t length : {0, 1, 15, 100, 1023, 1024, 1025, 9000}) {
-      EXPECT_TRUE(same(reduce_contiguous_from<T>(op, source, x.data(), length),
-                       reduce_contiguous(op, converted.data(), length)))
+      EXPECT_TRUE(same_value(reduce_contiguous_from<T>(op, source, x.data(), length),
+                             reduce_contiguous(op, converted.data(), length)))
           << length << " op " << static_cast<int>(op);
     }
     std::vector<T> out(outputs), expected(outputs);
@@ -355,7 +355,7 @@ void converting_changes_no_bits(ReduceSource source, std::initializer_list<Reduc
                                  std::vector<T>(kReduceLanes, reduce_identity<T>(op))};
       from.lanes(lanes[0].data(), 3, x.data(), 999);
       k.lanes(lanes[1].data(), 3, converted.data(), 999);
-      EXPECT_TRUE(same(k.fold(lanes[0].data()), k.fold(lanes[1].data()))) << name(target);
+      EXPECT_TRUE(same_value(k.fold(lanes[0].data()), k.fold(lanes[1].data()))) << name(target);
     }
   }
 }
@@ -397,13 +397,15 @@ TYPED_TEST(FloatReduce, PairsAreSummedAsTwoRows) {
     for (size_t i = 0; i < 2 * n; ++i) parts[i % 2].push_back(x[i]);
     T first = 1, second = 1;
     sum_pairs(x.data(), n, &first, &second);
-    EXPECT_TRUE(same(first, defined(ReduceOp::Sum, parts[0]))) << n;
-    EXPECT_TRUE(same(second, defined(ReduceOp::Sum, parts[1]))) << n;
+    EXPECT_TRUE(same_value(first, defined(ReduceOp::Sum, parts[0]))) << n;
+    EXPECT_TRUE(same_value(second, defined(ReduceOp::Sum, parts[1]))) << n;
     for (const CpuTarget target : supported_cpu_targets()) {
       if (n < kReduceChunk) continue;
       reduce_kernels<T>(target, ReduceOp::Sum).pair_chunks(x.data(), 1, &first, &second);
-      EXPECT_TRUE(same(first, defined_chunk(ReduceOp::Sum, parts[0].data(), kReduceChunk))) << name(target);
-      EXPECT_TRUE(same(second, defined_chunk(ReduceOp::Sum, parts[1].data(), kReduceChunk))) << name(target);
+      EXPECT_TRUE(same_value(first, defined_chunk(ReduceOp::Sum, parts[0].data(), kReduceChunk)))
+          << name(target);
+      EXPECT_TRUE(same_value(second, defined_chunk(ReduceOp::Sum, parts[1].data(), kReduceChunk)))
+          << name(target);
     }
   }
 }

@@ -37,7 +37,7 @@ std::unique_ptr<T[]> exactly(const std::vector<T>& x) {
 }
 
 template <class T>
-bool same(T a, T b) {
+bool same_bits(T a, T b) {
   return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
 }
 
@@ -62,16 +62,16 @@ void check_listed(const SumKernels<T>& k, size_t n, size_t width) {
   }
   std::vector<T> out = before;
   k.listed(out.data(), x.data(), 100, begins.data(), places.data(), weights.data(), n);
-  for (size_t o = 0; o < n; ++o) EXPECT_TRUE(same(out[o], wanted[o]));
+  for (size_t o = 0; o < n; ++o) EXPECT_TRUE(same_bits(out[o], wanted[o]));
   out = before;
   const auto in = exactly(x);
   k.listed_evenly(out.data(), in.get(), width, 100, by_tap.data(), weights_by_tap.data(), 3, n, n, false);
-  for (size_t o = 0; o < n; ++o) EXPECT_TRUE(same(out[o], wanted[o]));
+  for (size_t o = 0; o < n; ++o) EXPECT_TRUE(same_bits(out[o], wanted[o]));
   // Sums that start at 0.
   std::vector<T> zeros(n, T(0));
   k.listed(zeros.data(), x.data(), 100, begins.data(), places.data(), weights.data(), n);
   k.listed_evenly(out.data(), in.get(), width, 100, by_tap.data(), weights_by_tap.data(), 3, n, n, true);
-  for (size_t o = 0; o < n; ++o) EXPECT_TRUE(same(out[o], zeros[o]));
+  for (size_t o = 0; o < n; ++o) EXPECT_TRUE(same_bits(out[o], zeros[o]));
 }
 
 /// Pixels of some elements each against their elements one by one.
@@ -94,10 +94,10 @@ void check_pixels(const SumKernels<T>& k, size_t n, size_t inner) {
       const size_t i = o * inner + c;
       const T a = x[o * inner + c], b = x[(2 * o + 1) * inner + c];
       const T first = weights[2 * o] * a, second = weights[2 * o + 1] * b;
-      EXPECT_TRUE(same(strided[i], before[i] + x[2 * o * inner + c]));
-      EXPECT_TRUE(same(listed[i], before[i] + first + second));
-      EXPECT_TRUE(same(fresh[i], T(0) + first + second));
-      EXPECT_TRUE(same(plain[i], before[i] + a + b));
+      EXPECT_TRUE(same_bits(strided[i], before[i] + x[2 * o * inner + c]));
+      EXPECT_TRUE(same_bits(listed[i], before[i] + first + second));
+      EXPECT_TRUE(same_bits(fresh[i], T(0) + first + second));
+      EXPECT_TRUE(same_bits(plain[i], before[i] + a + b));
     }
   }
 }
@@ -108,27 +108,27 @@ void check_sums(const SumKernels<T>& k) {
     const std::vector<T> a = some<T>(n, 1), b = some<T>(n, 2);
     std::vector<T> out(n);
     k.add(out.data(), a.data(), b.data(), n);
-    for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same(out[i], a[i] + b[i]));
+    for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same_bits(out[i], a[i] + b[i]));
     k.multiply(out.data(), a.data(), T(0.3), n);
-    for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same(out[i], T(0.3) * a[i]));
+    for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same_bits(out[i], T(0.3) * a[i]));
     out = b;
     k.multiply_add(out.data(), a.data(), T(0.3), n);
     for (size_t i = 0; i < n; ++i) {
       const T product = T(0.3) * a[i];
-      EXPECT_TRUE(same(out[i], b[i] + product));
+      EXPECT_TRUE(same_bits(out[i], b[i] + product));
     }
     k.divide(out.data(), a.data(), T(7), n);
-    for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same(out[i], a[i] / T(7)));
+    for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same_bits(out[i], a[i] / T(7)));
     k.divide_each(out.data(), a.data(), T(7), b.data(), n);
-    for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same(out[i], a[i] / (T(7) * b[i])));
+    for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same_bits(out[i], a[i] / (T(7) * b[i])));
     const std::vector<T> weights = {T(0.3), T(-2), T(1) / 3};
     const T* rows[] = {a.data(), b.data(), a.data()};
     k.rows(out.data(), rows, nullptr, 3, n);
-    for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same(out[i], a[i] + b[i] + a[i]));
+    for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same_bits(out[i], a[i] + b[i] + a[i]));
     k.rows(out.data(), rows, weights.data(), 3, n);
     for (size_t i = 0; i < n; ++i) {
       const T first = weights[0] * a[i], second = weights[1] * b[i], third = weights[2] * a[i];
-      EXPECT_TRUE(same(out[i], first + second + third));
+      EXPECT_TRUE(same_bits(out[i], first + second + third));
     }
     for (const size_t width : {1, 3, 10, 17, 60}) check_listed(k, n, width);
     for (const size_t inner : {1, 3, 16, 21}) check_pixels(k, n, inner);
@@ -136,7 +136,7 @@ void check_sums(const SumKernels<T>& k) {
       const auto x = exactly(some<T>(n == 0 ? 0 : (n - 1) * static_cast<size_t>(step) + 1, 3));
       out = b;
       k.add_strided(out.data(), x.get(), step, n);
-      for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same(out[i], b[i] + x[i * static_cast<size_t>(step)]));
+      for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same_bits(out[i], b[i] + x[i * static_cast<size_t>(step)]));
     }
   }
 }
@@ -159,13 +159,13 @@ void check_maxima(const MaxKernels<T, Place>& k) {
     for (size_t i = 0; i < n; ++i) {
       const bool second = wins<T, Place>(a[i], 3, b[i], 8);
       EXPECT_EQ(places[i], second ? 8 : 3);
-      EXPECT_TRUE(same(values[i], second ? b[i] : a[i]));
+      EXPECT_TRUE(same_bits(values[i], second ? b[i] : a[i]));
     }
     k.start_with_two(values.data(), places.data(), a.data(), 3, b.data(), 8, n);
     for (size_t i = 0; i < n; ++i) {
       const bool second = wins<T, Place>(a[i], 3, b[i], 8);
       EXPECT_EQ(places[i], second ? 8 : 3);
-      EXPECT_TRUE(same(values[i], second ? b[i] : a[i]));
+      EXPECT_TRUE(same_bits(values[i], second ? b[i] : a[i]));
     }
     const std::vector<Place> before = places;
     k.locate(places.data(), 20, n);
@@ -184,7 +184,7 @@ void check_maxima(const MaxKernels<T, Place>& k) {
         const Place place = x_places[j] + 4;
         const bool second = wins<T, Place>(a[i], 25, x[j], place);
         EXPECT_EQ(got_places[i], second ? place : 25);
-        EXPECT_TRUE(same(got[i], second ? x[j] : a[i]));
+        EXPECT_TRUE(same_bits(got[i], second ? x[j] : a[i]));
       }
     }
   }
@@ -209,9 +209,9 @@ void check_maxima_of_pixels(const MaxKernels<T, Place>& k, size_t inner) {
       const Place place = x_places[j] + static_cast<Place>(3 + p * kStep);
       const bool second = wins<T, Place>(a[i], 20, x[j], place);
       EXPECT_EQ(places[i], second ? place : 20);
-      EXPECT_TRUE(same(got[i], second ? x[j] : a[i]));
+      EXPECT_TRUE(same_bits(got[i], second ? x[j] : a[i]));
       EXPECT_EQ(first_places[i], place);
-      EXPECT_TRUE(same(first[i], x[j]));
+      EXPECT_TRUE(same_bits(first[i], x[j]));
     }
   }
 }

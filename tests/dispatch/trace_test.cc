@@ -10,7 +10,7 @@ namespace tenon {
 namespace {
 
 std::string g_lines;
-void collect(std::string_view line) { g_lines.append(line).append("\n"); }
+void collect_line(std::string_view line) { g_lines.append(line).append("\n"); }
 
 Tensor outer(const Tensor& a, const std::optional<Tensor>&, TensorList) {
   return find("recorded::inner").typed<Tensor(const Tensor&)>().call(a);
@@ -27,7 +27,7 @@ class RecordedTrace : public ::testing::Test {
     impl.impl("outer", &outer);
     impl.impl("inner", &inner);
     impl.impl("fails", &fails);
-    set_diagnostic_sink(&collect);
+    set_diagnostic_sink(&collect_line);
     g_lines.clear();
   }
   ~RecordedTrace() override {

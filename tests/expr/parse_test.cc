@@ -11,21 +11,21 @@
 namespace tenon::expr {
 namespace {
 
-const Symbol kSymbols[] = {{"self", SymbolKind::Tensor},
-                           {"other", SymbolKind::Tensor},
-                           {"mask", SymbolKind::MaskTensor},
-                           {"alpha", SymbolKind::Scalar}};
+const Symbol kParsedSymbols[] = {{"self", SymbolKind::Tensor},
+                                 {"other", SymbolKind::Tensor},
+                                 {"mask", SymbolKind::MaskTensor},
+                                 {"alpha", SymbolKind::Scalar}};
 
 double value(std::string_view text, double self = 3, double other = 5, double mask = 1, double alpha = 0.5) {
   Builder g;
   const NamedValue values[] = {{"self", self}, {"other", other}, {"mask", mask}, {"alpha", alpha}};
-  return evaluate(g, parse(g, text, kSymbols), values);
+  return evaluate(g, parse(g, text, kParsedSymbols), values);
 }
 
 std::string error_of(std::string_view text) {
   Builder g;
   try {
-    parse(g, text, kSymbols);
+    parse(g, text, kParsedSymbols);
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::Value);
     return e.what();
@@ -99,7 +99,7 @@ TEST(Parse, WhereMasksAndLet) {
 
 TEST(Parse, SharesEqualSubexpressions) {
   Builder g;
-  const NodeId root = parse(g, "exp(self + other) * exp(self + other)", kSymbols);
+  const NodeId root = parse(g, "exp(self + other) * exp(self + other)", kParsedSymbols);
   EXPECT_EQ(g.args(root)[0], g.args(root)[1]);
 }
 
@@ -148,7 +148,7 @@ TEST(Parse, HostileTextIsAnErrorNotACrash) {
   std::string chain = "self";
   while (chain.size() < 8000) chain += "+self";
   Builder g;
-  const NodeId root = parse(g, chain, kSymbols);
+  const NodeId root = parse(g, chain, kParsedSymbols);
   EXPECT_NO_THROW(check(g, root, Type::F32));
   EXPECT_NO_THROW(to_string(g, root));
 }
@@ -160,15 +160,15 @@ TEST(Print, TextParsesBackToTheSameNode) {
         "abs(self) ** -2.5", "fma(self, 1e30, -0.0)", "let t = exp(self * other); t / (1 + t) - t",
         "(self + other) * 2 - nan * inf"}) {
     Builder g;
-    const NodeId root = parse(g, text, kSymbols);
+    const NodeId root = parse(g, text, kParsedSymbols);
     const std::string printed = to_string(g, root);
-    EXPECT_EQ(parse(g, printed, kSymbols), root) << text << " -> " << printed;
+    EXPECT_EQ(parse(g, printed, kParsedSymbols), root) << text << " -> " << printed;
   }
 }
 
 TEST(Print, NamesSharedSubexpressions) {
   Builder g;
-  const NodeId root = parse(g, "exp(self * other) / (1 + exp(self * other))", kSymbols);
+  const NodeId root = parse(g, "exp(self * other) / (1 + exp(self * other))", kParsedSymbols);
   EXPECT_EQ(to_string(g, root), "let t1 = exp(self * other); t1 / (1 + t1)");
 }
 
@@ -176,7 +176,7 @@ TEST(Types, RefuseWhatAComputeTypeCannotRun) {
   Builder g;
   const auto message = [&](std::string_view text, Type type) -> std::string {
     try {
-      check(g, parse(g, text, kSymbols), type);
+      check(g, parse(g, text, kParsedSymbols), type);
       return "no error";
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::Type);
@@ -190,13 +190,13 @@ TEST(Types, RefuseWhatAComputeTypeCannotRun) {
             "expression: literal 0.5 is not a whole number, as int64 needs");
   EXPECT_EQ(message("self * 2.0 + floor(self)", Type::I64), "no error");
   EXPECT_EQ(message("self + 5000000000", Type::I32), "expression: literal 5000000000 does not fit 32 bits");
-  EXPECT_TRUE(runs_on_integers(g, parse(g, "abs(self) * sign(other)", kSymbols)));
-  EXPECT_FALSE(runs_on_integers(g, parse(g, "tanh(self)", kSymbols)));
+  EXPECT_TRUE(runs_on_integers(g, parse(g, "abs(self) * sign(other)", kParsedSymbols)));
+  EXPECT_FALSE(runs_on_integers(g, parse(g, "tanh(self)", kParsedSymbols)));
 }
 
 TEST(Builder, SymbolsAndUses) {
   Builder g;
-  const NodeId root = parse(g, "where(mask, self, 0) * alpha", kSymbols);
+  const NodeId root = parse(g, "where(mask, self, 0) * alpha", kParsedSymbols);
   EXPECT_TRUE(uses(g, root, g.find_symbol("alpha")));
   EXPECT_FALSE(uses(g, root, g.find_symbol("other")));
   EXPECT_FALSE(uses(g, root, kNoNode));

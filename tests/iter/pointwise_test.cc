@@ -13,8 +13,9 @@
 namespace tenon::testing {
 namespace {
 
-constexpr DType kReal[] = {DType::Bool,  DType::UInt8,   DType::Int8,     DType::Int16,   DType::Int32,
-                           DType::Int64, DType::Float16, DType::BFloat16, DType::Float32, DType::Float64};
+constexpr DType kRealTypes[] = {DType::Bool,    DType::UInt8,  DType::Int8,    DType::Int16,
+                                DType::Int32,   DType::Int64,  DType::Float16, DType::BFloat16,
+                                DType::Float32, DType::Float64};
 
 // What a result of small integers must be in `t`: sums and products here never round, but bool and uint8
 // wrap.
@@ -64,7 +65,7 @@ TEST(Pointwise, AnyArrangementGivesTheSameNumbers) {
       for (size_t d = lead; d < shape.size(); ++d) own.push_back(pick(4) == 0 ? 1 : shape[d]);
       return own;
     };
-    const DType ta = kReal[pick(10)], tb = pick(2) ? ta : kReal[pick(10)];
+    const DType ta = kRealTypes[pick(10)], tb = pick(2) ? ta : kRealTypes[pick(10)];
     const Tensor x = random_tensor(rng, operand_shape(), ta), y = random_tensor(rng, operand_shape(), tb);
     // The build has printed a kernel for one of these, and the interpreter runs the other.
     const PointwiseInfo& add = pick(2) ? kAdd : kAddInterpreted;

@@ -54,7 +54,7 @@ std::string runtime_key(const std::string& key) {
   if (key == "CompositeDense") return "kCompositeDense";
   if (key == "CompositeExplicit") return "kCompositeExplicit";
   if (key == "CompositeImplicit") return "kCompositeImplicit";
-  return fmt::format("key_parse({})", quoted(key));
+  return fmt::format("key_parse({})", quote(key));
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow
   const auto body = [&](const std::string& function) {
     const std::string aliases = def.copies_out(op) ? "" : aliases_of(def);
     const std::string rule = def.copies_out(op) ? def.out_dtype : "Cast";
-    return fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}{}{}}}", function,
-                       quoted(op.schema.name), aliases.empty() ? "" : ", " + quoted(aliases),
+    return fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}{}{}}}", function, quote(op.schema.name),
+                       aliases.empty() ? "" : ", " + quote(aliases),
                        rule == "Cast" ? "" : ", nullptr, OutRule::" + rule);
   };
   const auto function = [&](const std::string& key, const std::string& name, const std::string& probe = "") {

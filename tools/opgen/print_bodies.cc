@@ -124,7 +124,7 @@ std::string stub_definitions(const std::vector<OpDef>& defs, const Family& famil
     text += fmt::format(
         "constinit Stub<void({0})> {1}_stub({2}, {3});\n"
         "static const tenon::detail::StubListing {1}_listing({1}_stub, &cpu::{1});\n",
-        kernel_parameters(def->schema(), false), name, quoted(name), quoted(kernel_signature(def->schema())));
+        kernel_parameters(def->schema(), false), name, quote(name), quote(kernel_signature(def->schema())));
   }
   return text;
 }

@@ -193,9 +193,9 @@ bool is_recorded(const OpDef& def, const Operator& op) {
   return def.copies_out(op) || (op.form != Form::Functional && def.body != Body::Composite);
 }
 
-class InfoPrinter {
+class DerivativePrinter {
  public:
-  explicit InfoPrinter(const std::vector<OpDef>& defs) : names_(node_names(defs)) {}
+  explicit DerivativePrinter(const std::vector<OpDef>& defs) : names_(node_names(defs)) {}
 
   std::string print(const OpDef& def) {
     const bool differentiable =
@@ -253,7 +253,7 @@ class InfoPrinter {
                        "    .uses = {},\n    .backward = {},\n    .data = {},\n    .differentiable_results = "
                        "{:#x},\n    .undefined_grads = {:#x},\n    "
                        ".is_view = {},\n    .outs = {:#x},\n{}}};\n",
-                       op.constant, entry_of(def, op), quoted(names_.at(&def)), used.empty() ? "{}" : used,
+                       op.constant, entry_of(def, op), quote(names_.at(&def)), used.empty() ? "{}" : used,
                        backward, data, mask_of(def.derivative.output_differentiability, true),
                        mask_of(def.derivative.optional_grads, false), op.schema.is_view(),
                        out_arguments(op.schema), cells);
@@ -310,7 +310,7 @@ std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
 }
 
 FamilyText derivatives_of(const std::vector<OpDef>& defs, const Family& family) {
-  InfoPrinter printer(defs);
+  DerivativePrinter printer(defs);
   const FunctionFamilies functions(defs);
   FamilyText out{{"tenon/autograd/cell_history.h", "tenon/autograd/formulas.h"}, ""};
   // A formula names operators; no DerivativeInfo of the same name may hide them in its scope.

@@ -138,7 +138,7 @@ class InfoPrinter {
     stubs_ += fmt::format(
         "constinit Stub<{0}> {1}_stub({2}, {3});\n"
         "static const tenon::detail::PointwiseStubListing {1}_listing({1}_stub, pointwise_info::{4});\n",
-        pointwise_stub_type(def), links.stub, quoted(links.stub), quoted(pointwise_signature(def)), id);
+        pointwise_stub_type(def), links.stub, quote(links.stub), quote(pointwise_signature(def)), id);
     add_form(def, *forms[0], id, links);
   }
 
@@ -146,9 +146,9 @@ class InfoPrinter {
     const std::string rows = rows_data(family);
     if (text_.empty() && rows.empty()) return banner("No pointwise operators here.");
     return banner("Pointwise operators, their derivatives and stubs, and row operators as data.") +
-           "#include " + quoted(family.header("pointwise")) +
+           "#include " + quote(family.header("pointwise")) +
            (rows.empty() ? "" : "\n#include \"tenon/ops/forms/rows.h\"") + "\n#include " +
-           quoted(family.header("stubs")) +
+           quote(family.header("stubs")) +
            (stubs_.empty() ? ""
                            : "\n\nnamespace tenon::ops {\n\n" + stubs_ + "\n}  // namespace tenon::ops") +
            "\n\nnamespace tenon::pointwise_info {\n\n" + text_ + "\n}  // namespace tenon::pointwise_info\n" +
@@ -267,7 +267,7 @@ class InfoPrinter {
   std::string names(const std::string& id, std::string_view what, const std::vector<std::string>& list) {
     if (list.empty()) return "{}";
     std::string items;
-    for (const std::string& s : list) items += (items.empty() ? "" : ", ") + quoted(s);
+    for (const std::string& s : list) items += (items.empty() ? "" : ", ") + quote(s);
     text_ += fmt::format("constexpr const char* {}_{}[] = {{{}}};\n", id, what, items);
     return fmt::format("{}_{}", id, what);
   }
@@ -281,7 +281,7 @@ class InfoPrinter {
       for (size_t t = 0; t < form.tensors.size(); ++t) {
         if (form.tensors[t].name == form.outputs[i]) operand = static_cast<int>(t);
       }
-      rows += fmt::format("{}{{{}, {}, {}}}", i ? ", " : "", quoted(form.outputs[i]), operand,
+      rows += fmt::format("{}{{{}, {}, {}}}", i ? ", " : "", quote(form.outputs[i]), operand,
                           form.graph.is_mask(form.roots[i]));
     }
     text_ += fmt::format("constexpr PointwiseOutput {}_outputs[] = {{{}}};\n", id, rows);
@@ -326,7 +326,7 @@ class InfoPrinter {
     text_ += expression_data(id, *expression);
     const std::string output_rows = outputs(form, id);
     std::string text = fmt::format("{}const PointwiseInfo {}{{\n    .name = {},\n    .text = {},\n",
-                                   links.exported ? "" : "static ", id, quoted(form.name), quoted(form.text));
+                                   links.exported ? "" : "static ", id, quote(form.name), quote(form.text));
     text += fmt::format("    .tensor_names = {},\n    .scalar_names = {},\n", tensor_names, scalar_names);
     text += fmt::format("    .written = &{}_written.head,\n", id);
     const expr::Asks asks = expr::asks_of(*expression);
@@ -355,7 +355,7 @@ class InfoPrinter {
     text +=
         fmt::format("    .refused_dtypes = {:#x},\n    .refused_common = {:#x},\n    .refused_reason = {},\n",
                     derived ? 0u : refused_mask(p.refused_dtypes),
-                    derived ? 0u : refused_mask(p.refused_common), quoted(derived ? "" : p.refused_reason));
+                    derived ? 0u : refused_mask(p.refused_common), quote(derived ? "" : p.refused_reason));
     text += asked;
     text += fmt::format("    .derivatives = {},\n    .bool_form = {},\n",
                         links.derivatives.empty() ? "{}" : links.derivatives,
@@ -367,7 +367,7 @@ class InfoPrinter {
           "    .optional_tensors = {},\n    .optional_scalars = {},\n    .without = {},\n"
           "    .refused_absence = {},\n",
           optional_mask(def, tensors), optional_mask(def, form.scalars), links.without,
-          quoted(refused_absence(p.at_least_one)));
+          quote(refused_absence(p.at_least_one)));
     }
     if (!links.stub.empty()) text += fmt::format("    .stub = &ops::{}_stub,\n", links.stub);
     text_ += text + "};\n";
@@ -428,7 +428,7 @@ std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs) {
     }
     files.push_back({family.header("pointwise"), printer.header()});
     files.push_back({family.source("pointwise"), printer.file(family)});
-    all += fmt::format("#include {}\n", quoted(family.header("pointwise")));
+    all += fmt::format("#include {}\n", quote(family.header("pointwise")));
   }
   for (GeneratedFile& file : pool.files()) files.push_back(std::move(file));
   files.push_back({"tenon/generated/pointwise_info.h",

@@ -21,7 +21,7 @@ class TextPrinter {
   uint32_t add(const std::string& text) {
     const auto [at, inserted] = places_.emplace(text, size_);
     if (!inserted) return at->second;
-    lines_ += quoted(text);
+    lines_ += quote(text);
     lines_.insert(lines_.size() - 1, "\\0");
     lines_ += "\n    ";
     size_ += static_cast<uint32_t>(text.size()) + 1;

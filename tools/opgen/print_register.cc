@@ -77,7 +77,7 @@ class FamilyPrinter {
     text += fmt::format(
         "\nextern const BuiltinFamily {0}_family;\nconst BuiltinFamily {0}_family{{{1}, {0}_entries, "
         "kernels, operators, schemas, codes, probes}};\n",
-        family_.name, quoted(fmt::format("tenon/ops/yaml/{}.yaml", family_.name)));
+        family_.name, quote(fmt::format("tenon/ops/yaml/{}.yaml", family_.name)));
     text += "\n}  // namespace tenon::detail\n\nnamespace tenon {\n\n";
     text += function_definitions(family_);
     return text + "\n}  // namespace tenon\n";
@@ -119,7 +119,7 @@ class FamilyPrinter {
         "(*)({})>(&{})),\n"
         "    {}}};\n",
         def.operators.front().constant,
-        quoted(def.rows && !def.rows->name.empty() ? def.rows->name : schema.name), quoted(names), shape,
+        quote(def.rows && !def.rows->name.empty() ? def.rows->name : schema.name), quote(names), shape,
         def.rows ? def.operators.front().constant + "_rows_shape" : "ops::shape::" + def.shape, computed);
   }
 
@@ -137,7 +137,7 @@ class FamilyPrinter {
       if (op.schema.arguments[i].is_write()) written |= uint64_t{1} << i;
     }
     entries_ += fmt::format("    {{.name = \"aten::{}\"{}{}{}{}{}{}}},\n", op.schema.name,
-                            op.schema.overload.empty() ? "" : ", .overload = " + quoted(op.schema.overload),
+                            op.schema.overload.empty() ? "" : ", .overload = " + quote(op.schema.overload),
                             written ? fmt::format(", .written{{{:#x}}}", written) : "",
                             def.mixed_devices ? ", .mixed_devices = true" : "",
                             def.crosses_devices ? ", .crosses_devices = true" : "", forms_fields(def, op),
@@ -145,7 +145,7 @@ class FamilyPrinter {
     const std::string text = schema::to_string(op.schema);
     operators_ +=
         fmt::format("    {{{}, {}, {}, {}}},\n", schemas_size_, def.line, first, num_kernels_ - first);
-    schemas_ += fmt::format("    {} \"\\0\"\n", quoted(text));
+    schemas_ += fmt::format("    {} \"\\0\"\n", quote(text));
     schemas_size_ += text.size() + 1;
     if (def.body == Body::Expr && &op == &def.operators.front()) {
       pointwise_ += fmt::format("extern const PointwiseInfo {};\n", op.constant);

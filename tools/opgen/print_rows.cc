@@ -15,7 +15,7 @@ std::string name_list(const std::string& id, std::string_view what, const std::v
                       std::string& out) {
   if (list.empty()) return "{}";
   std::string items;
-  for (const std::string& s : list) items += (items.empty() ? "" : ", ") + quoted(s);
+  for (const std::string& s : list) items += (items.empty() ? "" : ", ") + quote(s);
   out += fmt::format("constexpr const char* {}_{}[] = {{{}}};\n", id, what, items);
   return fmt::format("{}_{}", id, what);
 }
@@ -50,9 +50,9 @@ std::string info_of(const OpDef& def) {
              "    .keepdim = {},\n    .needs_elements = {},\n    .mixed = {},\n    .complex = {},\n"
              "    .computes = RowsInfo::Computes::{},\n"
              "    .refused_dtypes = {:#x},\n    .refused_reason = {},\n    .roles = {}_roles}};\n",
-             id, quoted(name), quoted(form.text), tensor_names, scalar_names, id, r.over, r.keepdim,
+             id, quote(name), quote(form.text), tensor_names, scalar_names, id, r.over, r.keepdim,
              r.needs_elements, r.mixed, r.complex, r.computes, refused_mask(r.refused_dtypes),
-             quoted(r.refused_reason), id);
+             quote(r.refused_reason), id);
 }
 
 // The arguments as rows_shape and rows_run take them: declarations, then the RowsArguments.

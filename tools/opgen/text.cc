@@ -13,7 +13,7 @@ std::string banner(std::string_view what) {
   return fmt::format("// {} Printed by opgen from tenon/ops/yaml; edit those files instead.\n", what);
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';

@@ -14,7 +14,7 @@ bool is_word(char c);
 /// The first line of every generated file.
 std::string banner(std::string_view what);
 /// A C++ string literal.
-std::string quoted(std::string_view text);
+std::string quote(std::string_view text);
 /// One parameter of the C++ API: several schema arguments may be one (TensorOptions).
 struct Parameter {
   std::string type;

@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "tenon/core/tensor.h"
@@ -24,7 +24,7 @@ struct Quantized {
 class Joiner {
  public:
   Joiner(const Program& program, Graph& graph)
-      : program_(program), graph_(graph), uses_(program.num_slots), is_removed_(graph.nodes.size()) {
+      : program_(program), graph_(graph), is_removed_(graph.nodes.size()) {
     for (const Slot slot : graph.outputs) add_use(slot);
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       add_uses(graph.nodes[i]);
@@ -54,12 +54,15 @@ class Joiner {
 
  private:
   void add_use(Slot slot) {
-    if (slot >= 0 && slot != kAbsent) ++uses_[static_cast<size_t>(slot)];
+    if (slot >= 0 && slot != kAbsent) ++uses_[slot];
   }
   void drop_use(Slot slot) {
-    if (slot >= 0 && slot != kAbsent) --uses_[static_cast<size_t>(slot)];
+    if (slot >= 0 && slot != kAbsent) --uses_[slot];
   }
-  int64_t uses_of(Slot slot) const { return uses_[static_cast<size_t>(slot)]; }
+  int64_t uses_of(Slot slot) const {
+    const auto found = uses_.find(slot);
+    return found == uses_.end() ? 0 : found->second;
+  }
   void add_uses(const Node& node) {
     for (const Slot slot : node.inputs) add_use(slot);
     for (const Attribute& attribute : node.attributes) {
@@ -241,8 +244,8 @@ class Joiner {
 
   const Program& program_;
   Graph& graph_;
-  std::vector<int64_t> uses_;      // by slot
-  std::map<Slot, size_t> makers_;  // places among the graph's nodes
+  std::unordered_map<Slot, int64_t> uses_;   // of values that this graph reads, or one inside of it
+  std::unordered_map<Slot, size_t> makers_;  // places among the graph's nodes
   std::vector<bool> is_removed_;
 };
 

@@ -7,6 +7,29 @@
 namespace tenon::cpu {
 namespace {
 
+/// `count` elements of a row from `from` on, by `convert` (null: none is needed) and without gaps.
+template <class T>
+const T* loaded(const Layout& in, ConvertFn convert, const char* from, int64_t count, T* buffer) {
+  if (!convert && in.dense()) return reinterpret_cast<const T*>(from);
+  constexpr int64_t kItem = sizeof(T);
+  const ConvertFn copy = convert ? convert : convert_fn(in.dtype, in.dtype);
+  if (in.inner == 1)
+    copy(buffer, {kItem, 0}, from, in.block(), count, 1);
+  else
+    copy(buffer, {kItem, kItem * in.inner}, from, in.block(), in.inner, count);
+  return buffer;
+}
+/// The other way.
+template <class T>
+void store(const Layout& out, ConvertFn convert, char* to, int64_t count, const T* from) {
+  constexpr int64_t kItem = sizeof(T);
+  const ConvertFn copy = convert ? convert : convert_fn(out.dtype, out.dtype);
+  if (out.inner == 1)
+    copy(to, out.block(), from, {kItem, 0}, count, 1);
+  else
+    copy(to, out.block(), from, {kItem, kItem * out.inner}, out.inner, count);
+}
+
 template <class T, class Place>
 class WindowMax {
  public:
@@ -35,7 +58,7 @@ class WindowMax {
   void row(const Scratch<T>& s, const Scratch<Place>& p, int64_t b, int64_t o0, int64_t o1, const Chunk& c) {
     const int64_t count = c.end - c.begin;
     const size_t n = at((c.high - c.low) * inner_);
-    T *const x = s[0], *const loaded = s[1];
+    T *const x = s[0], *const buffer = s[1];
     Place *const x_places = p[0], *const places = p[1];
     const bool direct = !store_ && values_.dense();
     T* const values =
@@ -46,9 +69,9 @@ class WindowMax {
     // Rows in the order of their elements: what is equal to an earlier one changes nothing.
     axes_[0].for_each_tap(o0, [&](int64_t i0, double) {
       axes_[1].for_each_tap(o1, [&](int64_t i1, double) {
-        const T* next = load(b, i0, i1, c, loaded);
+        const T* next = loaded(in_, load_, in_.row(b, i0, i1) + c.low * in_.axes[2], c.high - c.low, buffer);
         const auto number = static_cast<Place>((i0 * axes_[1].inputs + i1) * axes_[2].inputs);
-        if (first && next != loaded) {
+        if (first && next != buffer) {
           one = next, one_number = number;
         } else if (one) {
           kernels_.start_with_two(x, x_places, one, one_number, next, number, n);
@@ -71,21 +94,9 @@ class WindowMax {
       if (inner_ == 1) kernels_.locate(x_places, static_cast<Place>(c.low), n);
       along(values, places, x, x_places, c, fresh);
     }
-    if (!direct)
-      store(values_, store_ ? store_ : convert_fn(values_.dtype, values_.dtype), b, o0, o1, c, values);
-    store(places_, convert_fn(dtype_of<Place>, places_.dtype), b, o0, o1, c, places);
-  }
-
-  const T* load(int64_t b, int64_t i0, int64_t i1, const Chunk& c, T* buffer) {
-    const char* from = in_.row(b, i0, i1) + c.low * in_.axes[2];
-    if (!load_ && in_.dense()) return reinterpret_cast<const T*>(from);
-    constexpr int64_t kItem = sizeof(T);
-    const ConvertFn copy = load_ ? load_ : convert_fn(in_.dtype, in_.dtype);
-    if (inner_ == 1)
-      copy(buffer, {kItem, 0}, from, in_.block(), c.high - c.low, 1);
-    else
-      copy(buffer, {kItem, kItem * inner_}, from, in_.block(), inner_, c.high - c.low);
-    return buffer;
+    if (!direct) store(values_, store_, values_.row(b, o0, o1) + c.begin * values_.axes[2], count, values);
+    store(places_, convert_fn(dtype_of<Place>, places_.dtype),
+          places_.row(b, o0, o1) + c.begin * places_.axes[2], count, places);
   }
 
   void along(T* values, Place* places, const T* x, const Place* x_places, const Chunk& c, bool fresh) {
@@ -113,17 +124,6 @@ class WindowMax {
       for (int64_t i = last_.begins[at(o)]; i < last_.begins[at(o) + 1]; ++i)
         combine(o - c.begin, last_.places[at(i)] - c.low, 1, inner_);
     }
-  }
-
-  template <class V>
-  void store(const Layout& out, ConvertFn convert, int64_t b, int64_t o0, int64_t o1, const Chunk& c,
-             const V* from) {
-    constexpr int64_t kItem = sizeof(V);
-    char* to = out.row(b, o0, o1) + c.begin * out.axes[2];
-    if (inner_ == 1)
-      convert(to, out.block(), from, {kItem, 0}, c.end - c.begin, 1);
-    else
-      convert(to, out.block(), from, {kItem, kItem * inner_}, inner_, c.end - c.begin);
   }
 
   static constexpr T lowest() {
@@ -207,28 +207,12 @@ class WindowMaxValues {
           count = 0, fresh = false;
         }
         const char* from = in_.row(b, i0, i1) + c.low * in_.axes[2];
-        rows[count] = stays() ? reinterpret_cast<const T*>(from) : load(s[count], from, c.high - c.low);
+        rows[count] = loaded(in_, load_, from, c.high - c.low, stays() ? nullptr : s[count]);
         ++count;
       });
     });
     along(values, rows, count, runs, fresh);
-    if (direct()) return;
-    constexpr int64_t kItem = sizeof(T);
-    const ConvertFn copy = store_ ? store_ : convert_fn(out_.dtype, out_.dtype);
-    if (in_.inner == 1)
-      copy(to, out_.block(), values, {kItem, 0}, c.end - c.begin, 1);
-    else
-      copy(to, out_.block(), values, {kItem, kItem * in_.inner}, in_.inner, c.end - c.begin);
-  }
-
-  const T* load(T* buffer, const char* from, int64_t count) const {
-    constexpr int64_t kItem = sizeof(T);
-    const ConvertFn copy = load_ ? load_ : convert_fn(in_.dtype, in_.dtype);
-    if (in_.inner == 1)
-      copy(buffer, {kItem, 0}, from, in_.block(), count, 1);
-    else
-      copy(buffer, {kItem, kItem * in_.inner}, from, in_.block(), in_.inner, count);
-    return buffer;
+    if (!direct()) store(out_, store_, to, c.end - c.begin, values);
   }
 
   void along(T* values, const T* const* rows, int64_t count, const std::vector<Run>& runs, bool fresh) const {

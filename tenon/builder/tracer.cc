@@ -187,6 +187,13 @@ void Tracer::turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t f
                &padding = stack.at<std::vector<int64_t>>(first + 4),
                &hole = stack.at<std::vector<int64_t>>(first + 5);
     if (!fits(weight) || !weight.is_contiguous() || stack.at<bool>(first + 6)) return;
+    // What does not fit together is the operator's to refuse.
+    const auto is_of_axes = [&](const auto& list) {
+      return list.size() == 1 || list.size() + 2 == in.size();
+    };
+    if (in.size() < 3 || in.size() != weight.sizes().size() || !is_of_axes(step) || !is_of_axes(padding) ||
+        !is_of_axes(hole) || std::ranges::min(step) <= 0)
+      return;
     int64_t results = in[0];
     for (size_t i = 2; i < in.size(); ++i) {
       const auto at = [&](const auto& list) { return list[list.size() == 1 ? 0 : i - 2]; };

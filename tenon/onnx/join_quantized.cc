@@ -122,6 +122,35 @@ class Joiner {
     return q;
   }
 
+  /// How many products a sum of a times b has; nothing where the file does not say.
+  std::optional<int64_t> depth(const Quantized& a, const Quantized& b, bool is_turned = false) const {
+    if (const Tensor* right = constant(b.values)) {
+      const IntArrayRef sizes = right->sizes();
+      if (sizes.empty()) return std::nullopt;
+      return sizes.size() == 1 || is_turned ? sizes.back() : sizes[sizes.size() - 2];
+    }
+    const Tensor* left = constant(a.values);
+    if (!left || left->sizes().empty()) return std::nullopt;
+    return left->sizes().back();
+  }
+  /// Whether int32 holds all sums, and float32 what they are multiplied by, as the standard computes it.
+  bool fits(std::optional<int64_t> depth, Slot bias, Slot left, Slot right, Slot result) const {
+    constexpr int64_t kLargest = 255 * 255;
+    int64_t most = 0;
+    if (const Tensor* added = bias == kAbsent ? nullptr : constant(bias))
+      for (int64_t i = 0; i < added->numel(); ++i)
+        most = std::max(most, std::abs(int64_t{added->data_ptr<int32_t>()[i]}));
+    if (!depth || *depth > (INT32_MAX - most) / kLargest) return false;
+    const auto is_normal = [](float x) { return std::isnormal(x); };
+    const float a = *constant(left)->data_ptr<float>(), y = *constant(result)->data_ptr<float>();
+    const Tensor& b = *constant(right);
+    for (int64_t i = 0; i < b.numel(); ++i) {
+      const float unit = a * b.data_ptr<float>()[i];
+      if (!is_normal(unit) || !std::isfinite(unit / y)) return false;
+    }
+    return is_normal(a) && is_normal(y);
+  }
+
   /// The integers that a bias of real numbers is made of, in units of `left` times `right`; absent stays
   /// absent.
   std::optional<Slot> bias(Slot slot, Slot left, Slot right) const {
@@ -176,7 +205,7 @@ class Joiner {
     Node* relu = nullptr;
     const bool is_least =
         low.dtype() == kUInt8 ? *low.data_ptr<uint8_t>() == 0 : *low.data_ptr<int8_t>() == -128;
-    if (node->op == "Relu" && is_least) {
+    if (node->op == "Relu" && is_least && *constant(scale)->data_ptr<float>() > 0) {
       if (Node* before = only_maker(input(*node, 0));
           before && before->domain.empty() && before->outputs.size() == 1)
         relu = std::exchange(node, before);
@@ -186,7 +215,8 @@ class Joiner {
       join_convolution(*node, quantize, scale, zero);
     } else if (op == "MatMul") {
       const auto a = bytes(input(*node, 0)), b = bytes(input(*node, 1), 1);
-      if (a && b && a->zero != kAbsent && b->zero != kAbsent)
+      if (a && b && a->zero != kAbsent && b->zero != kAbsent &&
+          fits(depth(*a, *b), kAbsent, a->scale, b->scale, scale))
         become(*node, "QLinearMatMul", "",
                {a->values, a->scale, a->zero, b->values, b->scale, b->zero, scale, zero}, quantize);
     } else if (op == "Gemm") {
@@ -201,7 +231,9 @@ class Joiner {
     const auto x = bytes(input(node, 0)), w = bytes(input(node, 1), 0);
     if (!x || !w || x->zero == kAbsent) return;
     const auto added = bias(input(node, 2), x->scale, w->scale);
-    if (!added) return;
+    const Tensor* weights = constant(w->values);
+    if (!added || !weights || weights->sizes().empty() || weights->sizes()[0] == 0) return;
+    if (!fits(weights->numel() / weights->sizes()[0], *added, x->scale, w->scale, scale)) return;
     std::vector<Slot> inputs{x->values, x->scale, x->zero, w->values, w->scale, w->zero, scale, zero};
     if (*added != kAbsent) inputs.push_back(*added);
     become(node, "QLinearConv", "", std::move(inputs), quantize);
@@ -216,10 +248,11 @@ class Joiner {
       return value ? static_cast<double>(*value) : std::nan("");
     };
     if (number("alpha", 1) != 1 || number("beta", 1) != 1) return;
-    const auto a = bytes(input(node, 0)), b = bytes(input(node, 1), number("transB", 0) != 0 ? 0 : 1);
-    if (!a || !b) return;
+    const bool is_turned = number("transB", 0) != 0;
+    const auto a = bytes(input(node, 0)), b = bytes(input(node, 1), is_turned ? 0 : 1);
+    if (!a || !b || !constant(b->values)) return;
     const auto added = bias(input(node, 2), a->scale, b->scale);
-    if (!added) return;
+    if (!added || !fits(depth(*a, *b, is_turned), *added, a->scale, b->scale, scale)) return;
     become(node, "QGemm", "com.microsoft",
            {a->values, a->scale, a->zero, b->values, b->scale, b->zero, *added, scale, zero}, quantize);
   }
@@ -230,6 +263,9 @@ class Joiner {
     if (!std::ranges::count(kMoves, node.op)) return;
     const auto x = bytes(input(node, 0));
     if (!x || x->zero == kAbsent || !is_same(x->scale, scale) || !is_same(x->zero, zero)) return;
+    // Integers are in the order of the real numbers, and come back from them.
+    const float unit = *constant(scale)->data_ptr<float>();
+    if (!(unit > 0) || !std::isnormal(unit) || !std::isfinite(unit * 255)) return;
     std::vector<Slot> inputs = node.inputs;
     inputs[0] = x->values;
     become(node, std::string(node.op), "", std::move(inputs), quantize);

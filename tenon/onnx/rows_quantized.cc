@@ -29,6 +29,11 @@ using N = NodeCall;
 
 int64_t size_of(const Tensor& x, size_t axis) { return x.sizes()[axis]; }
 
+/// One number without dimensions, which it would give to what it is combined with; others as they are.
+Tensor number_or_list(const Tensor& x) {
+  return x.defined() && x.numel() == 1 && !x.sizes().empty() ? x.reshape({}) : x;
+}
+
 /// The smallest and the largest integer of a dtype of at most 32 bits.
 std::pair<double, double> range_of(N& n, DType dtype) {
   TENON_NODE_CHECK(n, is_integral(dtype, false) && item_size(dtype) <= 4, NotImplemented,
@@ -40,19 +45,20 @@ std::pair<double, double> range_of(N& n, DType dtype) {
 Tensor saturated(N& n, const Tensor& real, const Tensor& zero, DType dtype) {
   const auto [low, high] = range_of(n, dtype);
   Tensor out = round(real);
-  if (zero.defined()) out = add(out, zero.to(out.dtype()));
+  if (zero.defined()) out = add(out, number_or_list(zero).to(out.dtype()));
   // float32 has neither 2^31 - 1 nor 2^32 - 1.
   if (item_size(dtype) == 4) out = out.to(kFloat64);
   return clamp(out, Scalar(low), Scalar(high)).to(dtype);
 }
 Tensor quantized(N& n, const Tensor& real, const Tensor& scale, const Tensor& zero) {
-  return saturated(n, div(real, scale.to(real.dtype())), zero, zero.defined() ? zero.dtype() : kUInt8);
+  return saturated(n, div(real, number_or_list(scale).to(real.dtype())), zero,
+                   zero.defined() ? zero.dtype() : kUInt8);
 }
 Tensor dequantized(const Tensor& x, const Tensor& scale, const Tensor& zero) {
   const bool is_wide = item_size(x.dtype()) >= 4;
   Tensor out = x.to(is_wide ? kInt64 : kFloat32);
-  if (zero.defined()) out = sub(out, zero.to(out.dtype()));
-  return mul(out.to(kFloat32), scale.to(kFloat32));
+  if (zero.defined()) out = sub(out, number_or_list(zero).to(out.dtype()));
+  return mul(out.to(kFloat32), number_or_list(scale).to(kFloat32));
 }
 
 /// A scale or a zero point as it fits x: one for all, for each place of the axis, or for each block of
@@ -114,6 +120,8 @@ void dynamic_quantize_linear(N& n) {
 struct Operand {
   Tensor values, zero;
 
+  Operand(const Tensor& of, const Tensor& from) : values(of), zero(number_or_list(from)) {}
+
   Tensor centered(DType dtype) const {
     const Tensor out = values.to(dtype);
     return zero.defined() ? sub(out, zero.to(dtype)) : out;
@@ -162,14 +170,15 @@ void matmul_integer(N& n) {
 }
 void qlinear_matmul(N& n) {
   const Operand a{n.tensor(0), n.tensor(2)}, b{n.tensor(3), n.tensor(5)};
-  const Tensor scale =
-      div(mul(column(n.tensor(1)).to(kFloat32), n.tensor(4).to(kFloat32)), n.tensor(6).to(kFloat32));
+  const auto scale_of = [&](size_t i) { return number_or_list(n.tensor(i)).to(kFloat32); };
+  const Tensor scale = div(mul(column(scale_of(1)), scale_of(4)), scale_of(6));
   n.set(saturated(n, mul(integer_product(n, a, b).to(kFloat32), scale), n.tensor(7), n.tensor(7).dtype()));
 }
 /// float32 of exact sums: a scale for all of a, one for all or for each column of b.
 void scaled_product(N& n, const Operand& a, const Tensor& a_scale, const Operand& b, const Tensor& b_scale,
                     const Tensor& bias) {
-  Tensor out = mul(integer_product(n, a, b).to(kFloat32), mul(a_scale, b_scale));
+  Tensor out =
+      mul(integer_product(n, a, b).to(kFloat32), mul(number_or_list(a_scale), number_or_list(b_scale)));
   n.set(bias.defined() ? add(out, bias) : out);
 }
 void dynamic_quantize_matmul(N& n) {
@@ -188,9 +197,10 @@ void qgemm(N& n) {
   };
   Tensor out = integer_product(n, {matrix(0, "transA"), n.optional(2)}, {matrix(3, "transB"), n.optional(5)});
   if (n.has(6)) out = add(out, n.tensor(6));
-  Tensor scale = mul(mul(n.tensor(1), n.tensor(4)), Scalar(n.number("alpha", 1)));
+  Tensor scale =
+      mul(mul(number_or_list(n.tensor(1)), number_or_list(n.tensor(4))), Scalar(n.number("alpha", 1)));
   if (!n.has(7)) return n.set(mul(out.to(kFloat32), scale));
-  scale = div(scale, n.tensor(7));
+  scale = div(scale, number_or_list(n.tensor(7)));
   n.set(saturated(n, mul(out.to(kFloat32), scale), n.optional(8),
                   n.has(8) ? n.tensor(8).dtype() : n.tensor(0).dtype()));
 }
@@ -284,6 +294,9 @@ Tensor integer_convolution(N& n, const Tensor& values, size_t x_zero, const Tens
                    Value, "attribute `strides` or `dilations` does not fit the weights");
   c.pads = padding(n, values, weights.sizes().subspan(2), c.strides, c.dilations);
   const Operand x{values, n.optional(x_zero)}, w{weights, n.optional(w_zero)};
+  TENON_NODE_CHECK(
+      n, !x.zero.defined() || x.zero.sizes().empty(), Shape,
+      fmt::format("a zero point of shape {} for its input, expected one number", to_string(x.zero.sizes())));
   // Few products with a window do not pay for its copy. Pads are numbers.
   constexpr int64_t kLeastRows = 4;
   const bool has_number = !x.zero.defined() || n.is_constant(x_zero);
@@ -303,7 +316,8 @@ void qlinear_conv(N& n) {
   const size_t rank = n.tensor(3).sizes().size();
   Tensor out = integer_convolution(n, n.tensor(0), 2, n.tensor(3), 5);
   if (n.has(8)) out = add(out, of_channels(n.tensor(8), rank, 1));
-  const Tensor scale = div(mul(n.tensor(1), of_channels(n.tensor(4), rank, 1)), n.tensor(6));
+  const Tensor scale =
+      div(mul(number_or_list(n.tensor(1)), of_channels(n.tensor(4), rank, 1)), number_or_list(n.tensor(6)));
   n.set(saturated(n, mul(out.to(kFloat32), scale), n.tensor(7), n.tensor(7).dtype()));
 }
 
@@ -313,14 +327,14 @@ template <Tensor (*F)(const Tensor&, const Tensor&)>
 void qlinear_two(N& n) {
   const Tensor a = dequantized(n.tensor(0), n.tensor(1), n.optional(2));
   const Tensor b = dequantized(n.tensor(3), n.tensor(4), n.optional(5));
-  n.set(saturated(n, div(F(a, b), n.tensor(6)), n.optional(7), n.tensor(0).dtype()));
+  n.set(saturated(n, div(F(a, b), number_or_list(n.tensor(6))), n.optional(7), n.tensor(0).dtype()));
 }
 Tensor sum_of(const Tensor& a, const Tensor& b) { return add(a, b); }
 /// With a function of the input's dequantized values.
 template <class F>
 void qlinear_one(N& n, const F& f) {
   const Tensor x = dequantized(n.tensor(0), n.tensor(1), n.optional(2));
-  n.set(saturated(n, div(f(x), n.tensor(3)), n.optional(4), n.tensor(0).dtype()));
+  n.set(saturated(n, div(f(x), number_or_list(n.tensor(3))), n.optional(4), n.tensor(0).dtype()));
 }
 void qlinear_sigmoid(N& n) {
   qlinear_one(n, [](const Tensor& x) { return sigmoid(x); });

@@ -123,7 +123,8 @@ void split_of(N& n) {
   for (size_t i = 0; i < n.num_outputs(); ++i) n.set(i, parts[i]);
 }
 
-/// The first element that is read, and the place after the last one, as Python's slices clamp them.
+/// The first element that is read, and the place after the last one, as the standard clamps them: backward, a
+/// start before the first element is that element.
 Tensor sliced(const Tensor& x, int64_t axis, int64_t start, int64_t end, int64_t step) {
   const int64_t size = x.sizes()[static_cast<size_t>(axis)];
   const auto place = [&](int64_t at, int64_t low, int64_t high) {
@@ -131,8 +132,9 @@ Tensor sliced(const Tensor& x, int64_t axis, int64_t start, int64_t end, int64_t
     return std::clamp(at, low, high);
   };
   if (step > 0) return slice(x, axis, place(start, 0, size), place(end, 0, size), step);
+  if (size == 0) return x;
   // Backward: the elements are those of a flipped slice forward.
-  const int64_t from = place(start, -1, size - 1), to = end < -size ? -1 : place(end, -1, size - 1);
+  const int64_t from = place(start, 0, size - 1), to = end < -size ? -1 : place(end, -1, size - 1);
   const int64_t stride = -step, count = from > to ? (from - to + stride - 1) / stride : 0;
   if (count == 0) return slice(x, axis, 0, 0);
   const int64_t first = from - (count - 1) * stride;

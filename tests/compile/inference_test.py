@@ -356,3 +356,22 @@ def test_what_cannot_be_planned_is_refused(f, error, words):
 def test_wrong_arguments_are_named():
     with pytest.raises(TypeError, match="`module` is called with tensors"):
         tenon.inference(5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, w: nn.functional.conv2d(x.reshape(1, 1, 1, 1, 2, 3, 4), w),
+        lambda x, w: nn.functional.conv2d(x.reshape(24), w),
+        lambda x, w: nn.functional.conv2d(x, w, stride=0),
+        lambda x, w: nn.functional.conv2d(x, w, stride=(1, 1, 1)),
+        lambda x, w: nn.functional.conv2d(x, w, dilation=(1, 1, 1, 1)),
+    ],
+)
+def test_convolutions_that_do_not_fit_are_refused_as_they_are_eager(call):
+    """Of a few results, whose weight a plan turns around; a step of 0 and lists of other lengths ended the process."""
+    x, w = tenon.ones(1, 2, 3, 4), tenon.ones(3, 2, 2, 2)
+    with pytest.raises((ValueError, RuntimeError)) as eager:
+        call(x, w)
+    with pytest.raises(type(eager.value)):
+        tenon.inference(lambda x: call(x, w), x)

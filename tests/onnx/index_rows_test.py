@@ -156,3 +156,14 @@ def test_n_grams_of_attributes_that_do_not_fit_are_refused():
     assert "attribute `pool_strings` is given" in text(pool_strings=["a"])
     with pytest.raises(TypeError, match="its input is no matrix of integers"):
         run("TfIdfVectorizer", x, **given)
+
+
+@pytest.mark.parametrize("size, start, end, step, places", [
+    (3, -10, -100, -1, [0]), (1, -2, -100, -1, [0]), (4, -5, -100, -2, [0]), (4, 10, -10, -1, [3, 2, 1, 0]), (4, 2, -100, -2, [2, 0]),
+    (4, -10, 1, 1, [0]), (0, -1, -100, -1, []),
+])  # fmt: skip
+def test_a_slice_backward_begins_at_an_element(size, start, end, step, places):
+    """As the standard clamps it: a start before the first element is that element."""
+    x = np.arange(size, dtype=np.float32)
+    result = run("Slice", x, np.array([start]), np.array([end]), np.array([0]), np.array([step]))
+    assert result.tolist() == places

@@ -153,3 +153,57 @@ def test_inside_of_a_branch():
     exact = reals(x, constants) / 0.4 + 100
     assert np.abs(made(tensor(x), tensor(np.array(True))).numpy() - np.clip(exact, 0, 255)).max() <= 0.5 + 1e-4
     np.testing.assert_array_equal(made(tensor(x), tensor(np.array(False))).numpy(), x)
+
+
+def both(nodes, outputs="y", **constants):
+    """A model, and the same with the real numbers as a result, too, which are not joined."""
+    real = nodes[-1].input[0]
+    return load(nodes, "x", outputs, **constants), load(nodes, "x", f"{outputs} {real}", **constants)
+
+
+@pytest.mark.parametrize("depth", [33025, 33026, 70000])
+def test_sums_that_int32_does_not_hold(depth):
+    x, w = np.full((1, depth), 255, np.uint8), np.full((depth, 1), 255, np.uint8)
+    made = load(between("MatMul", "xr wr"), "x", "y", xs=np.float32(0.1), xz=np.uint8(0), w=w, ws=np.float32(0.1), wz=np.uint8(0),
+                ys=np.float32(depth * 255 * 255 * 0.01 / 100), yz=np.uint8(3))  # fmt: skip
+    assert made(tensor(x)).item() == 103
+
+
+@pytest.mark.parametrize("bias", [2**31 - 1000, -(2**31)])
+def test_a_bias_that_fills_int32(bias):
+    nodes = [node("DequantizeLinear", "b bs", "br"), *between("Conv", "xr wr br")]
+    made = load(nodes, "x", "y", xs=np.float32(0.1), xz=np.uint8(0), w=np.full((1, 1, 1, 1), 127, np.int8), ws=np.float32(0.1), wz=np.int8(0),
+                b=np.array([bias], np.int32), bs=np.float32(0.1) * np.float32(0.1), ys=np.float32(2**31 * 0.01 / 100), yz=np.uint8(110))  # fmt: skip
+    assert made(tensor(np.full((1, 1, 2, 2), 255, np.uint8))).flatten().tolist() == [110 + round(100 * bias / 2**31)] * 4
+
+
+def test_scales_of_one_element_make_no_dimensions():
+    lists = {k: np.reshape(v, (1,)) if k not in "xw" else v for k, v in CONSTANTS.items()} | dict(w=whole(np.int8, 6))
+    made = load(between("MatMul", "xr wr", axis=0), "x", "y", **lists)
+    assert made(tensor(whole(np.uint8, 6))).shape == ()
+
+
+@pytest.mark.parametrize("scale", [-0.1, 0.0, float("nan"), float("inf"), 3e38, 1e-42])
+def test_scales_with_which_integers_are_not_in_the_order_of_real_numbers(scale):
+    nodes = [node("DequantizeLinear", "x s z", "a"), node("MaxPool", "a", "b", kernel_shape=[2, 2]), node("QuantizeLinear", "b s z", "y")]
+    with np.errstate(all="ignore"):
+        made, plain = both(nodes, s=np.float32(scale), z=np.uint8(9))
+    x = tensor(np.array([[[[1, 2], [3, 4]]]], np.uint8))
+    assert made(x).tolist() == plain(x)[0].tolist()
+    if scale == -0.1:
+        assert made(x).item() == 1
+
+
+def test_scales_whose_product_is_no_normal_number():
+    constants = CONSTANTS | dict(xs=np.float32(1e-22), ws=np.float32(1e-22), ys=np.float32(3e-41))
+    made, plain = both(between("MatMul", "xr wr"), **constants)
+    x = tensor(whole(np.uint8, 5, 6))
+    assert made(x).tolist() == plain(x)[0].tolist()
+
+
+def test_a_negative_scale_after_relu():
+    nodes = between("MatMul", "xr wr")
+    nodes[-1:] = [node("Relu", "r", "p"), node("QuantizeLinear", "p ys yz", "y")]
+    made, plain = both(nodes, **CONSTANTS | dict(ys=np.float32(-0.4), yz=np.uint8(0)))
+    x = tensor(whole(np.uint8, 5, 6))
+    assert made(x).tolist() == plain(x)[0].tolist()

@@ -214,3 +214,16 @@ def test_messages_name_the_attribute_or_the_shapes():
     assert "QLinearAveragePool: attribute `channels_last` or `ceil_mode` is 1" in pool(channels_last=1)
     assert "QLinearAveragePool: attribute `kernel_shape` or `strides` does not fit its input" in pool(kernel_shape=[2])
     assert "QLinearGlobalAveragePool: its input has no image" in text("QLinearGlobalAveragePool", q, *half, *half, domain="com.microsoft")
+
+
+@pytest.mark.parametrize("op", ["ConvInteger", "QLinearConv"])
+def test_a_zero_point_of_many_dimensions_is_one_number(op):
+    x, w, zero = bytes_of(np.uint8, 1, 2, 4, 4), bytes_of(np.int8, 3, 2, 2, 2), np.full((1,) * 7, 9, np.uint8)
+    if op == "ConvInteger":
+        nodes, constants = [node(op, "x w z", "y")], dict(w=w, z=zero)
+    else:
+        nodes, constants = [node(op, "x s z w s v s z", "y")], dict(w=w, z=zero, s=np.float32(0.1), v=np.int8(0))
+    made = load(nodes, "x", "y", **constants)
+    plain = load(nodes, "x", "y", **constants | dict(z=np.uint8(9)))
+    np.testing.assert_array_equal(made(tensor(x)).numpy(), plain(tensor(x)).numpy())
+    np.testing.assert_array_equal(tenon.inference(made, tensor(x))(tensor(x)).numpy(), plain(tensor(x)).numpy())

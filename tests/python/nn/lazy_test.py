@@ -54,7 +54,7 @@ def test_options_are_those_of_the_layer():
     norm = nn.LazyBatchNorm1d(affine=False, track_running_stats=False)
     norm(tenon.randn(4, 3))
     assert norm.num_features == 3 and norm.weight is None and norm.running_mean is None
-    model = nn.Sequential(nn.LazyLinear(3), nn.ReLU(), nn.LazyLinear(1, bias=False))
+    model = nn.Sequential(nn.LazyLinear(3), nn.Tanh(), nn.LazyLinear(1, bias=False))
     optimizer = tenon.optim.SGD(model.parameters(), lr=0.1)
     model(tenon.ones(2, 5)).sum().backward()
     before = [p.clone() for p in model.parameters()]

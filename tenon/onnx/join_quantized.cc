@@ -201,7 +201,7 @@ class Joiner {
     if (constant(scale)->dtype() != kFloat32 || !is_byte(low.dtype())) return;
     Node* node = only_maker(input(quantize, 0));
     if (!node || !node->domain.empty() || node->outputs.size() != 1) return;
-    // What is below 0 is quantized to the smallest integer where that stands for 0.
+    // What is below 0 is quantized to the smallest integer where that means 0.
     Node* relu = nullptr;
     const bool is_least =
         low.dtype() == kUInt8 ? *low.data_ptr<uint8_t>() == 0 : *low.data_ptr<int8_t>() == -128;

@@ -16,12 +16,6 @@ namespace {
 
 using Kind = Program::Constant::Kind;
 
-/// Calls `visit` for the graphs among a node's attributes.
-template <class N, class Visit>
-void each_graph(N& node, const Visit& visit) {
-  for (auto& attribute : node.attributes)
-    if (const auto* graph = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) visit(**graph);
-}
 /// Calls `visit` for every node, those of inner graphs after the one that has them.
 template <class Visit>
 void each_node(Graph& graph, const Visit& visit) {

@@ -65,12 +65,10 @@ class Joiner {
   }
   void add_uses(const Node& node) {
     for (const Slot slot : node.inputs) add_use(slot);
-    for (const Attribute& attribute : node.attributes) {
-      const auto* inner = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
-      if (!inner) continue;
-      for (const Slot slot : (*inner)->outputs) add_use(slot);
-      for (const Node& each : (*inner)->nodes) add_uses(each);
-    }
+    each_graph(node, [&](const Graph& inner) {
+      for (const Slot slot : inner.outputs) add_use(slot);
+      for (const Node& each : inner.nodes) add_uses(each);
+    });
   }
 
   /// The node of this graph that makes a value; null for inputs, constants and values from outside.
@@ -79,9 +77,7 @@ class Joiner {
     return found == makers_.end() ? nullptr : &graph_.nodes[found->second];
   }
   /// The same where nothing else reads the value.
-  Node* only_maker(Slot slot) const {
-    return slot >= 0 && slot != kAbsent && uses_of(slot) == 1 ? maker(slot) : nullptr;
-  }
+  Node* only_maker(Slot slot) const { return uses_of(slot) == 1 ? maker(slot) : nullptr; }
   /// Null where a value is no constant, or one of a dtype that Tenon does not have.
   const Tensor* constant(Slot slot) const {
     if (slot >= 0) return nullptr;
@@ -100,7 +96,7 @@ class Joiner {
   }
   /// What a value is dequantized from, if it is of 8 bits; with one scale, or one for each place of `axis`.
   std::optional<Quantized> bytes(Slot slot, std::optional<int64_t> axis = {}) const {
-    const Node* node = slot >= 0 && slot != kAbsent ? maker(slot) : nullptr;
+    const Node* node = maker(slot);
     if (!node || node->op != "DequantizeLinear" || !is_plain(*node)) return std::nullopt;
     const Quantized q{input(*node, 0), input(*node, 1), input(*node, 2)};
     const Tensor* scale = constant(q.scale);
@@ -117,7 +113,7 @@ class Joiner {
       if (along != *axis || (along == 1 && rank != 2)) return std::nullopt;
     }
     if (q.zero != kAbsent && !zero) return std::nullopt;
-    const Tensor* typed = zero && q.zero != kAbsent ? zero : values;
+    const Tensor* typed = zero ? zero : values;
     if (!typed || !is_byte(typed->dtype())) return std::nullopt;
     return q;
   }
@@ -137,25 +133,24 @@ class Joiner {
   bool fits(std::optional<int64_t> depth, Slot bias, Slot left, Slot right, Slot result) const {
     constexpr int64_t kLargest = 255 * 255;
     int64_t most = 0;
-    if (const Tensor* added = bias == kAbsent ? nullptr : constant(bias))
+    if (const Tensor* added = constant(bias))
       for (int64_t i = 0; i < added->numel(); ++i)
         most = std::max(most, std::abs(int64_t{added->data_ptr<int32_t>()[i]}));
     if (!depth || *depth > (INT32_MAX - most) / kLargest) return false;
-    const auto is_normal = [](float x) { return std::isnormal(x); };
     const float a = *constant(left)->data_ptr<float>(), y = *constant(result)->data_ptr<float>();
     const Tensor& b = *constant(right);
     for (int64_t i = 0; i < b.numel(); ++i) {
       const float unit = a * b.data_ptr<float>()[i];
-      if (!is_normal(unit) || !std::isfinite(unit / y)) return false;
+      if (!std::isnormal(unit) || !std::isfinite(unit / y)) return false;
     }
-    return is_normal(a) && is_normal(y);
+    return std::isnormal(a) && std::isnormal(y);
   }
 
   /// The integers that a bias of real numbers is made of, in units of `left` times `right`; absent stays
   /// absent.
   std::optional<Slot> bias(Slot slot, Slot left, Slot right) const {
     if (slot == kAbsent) return kAbsent;
-    const Node* node = slot >= 0 ? maker(slot) : nullptr;
+    const Node* node = maker(slot);
     if (!node || node->op != "DequantizeLinear" || !is_plain(*node)) return std::nullopt;
     const Tensor *values = constant(input(*node, 0)), *scale = constant(input(*node, 1));
     if (!values || values->dtype() != kInt32 || !scale || scale->dtype() != kFloat32) return std::nullopt;
@@ -287,9 +282,7 @@ class Joiner {
 
 void join(const Program& program, Graph& graph) {
   Joiner(program, graph).run();
-  for (Node& node : graph.nodes)
-    for (Attribute& attribute : node.attributes)
-      if (const auto* inner = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) join(program, **inner);
+  for (Node& node : graph.nodes) each_graph(node, [&](Graph& inner) { join(program, inner); });
 }
 
 }  // namespace

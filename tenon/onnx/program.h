@@ -60,6 +60,13 @@ struct Graph {
   std::vector<Port> results;  ///< What the file says of the outputs of an inner graph.
 };
 
+/// Calls `visit` for the graphs among a node's attributes.
+template <class N, class Visit>
+void each_graph(N& node, const Visit& visit) {
+  for (auto& attribute : node.attributes)
+    if (const auto* graph = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) visit(**graph);
+}
+
 struct Program {
   /// A weight that has a name, or a constant.
   struct Constant {

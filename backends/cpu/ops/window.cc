@@ -64,16 +64,7 @@ class WindowSum {
   const T* load(int64_t b, int64_t i0, int64_t i1, const Chunk& c, T* buffer) {
     const char* from = in_.row(b, i0, i1) + c.low * in_.axes[2];
     const int64_t count = c.high - c.low;
-    const T* x = reinterpret_cast<const T*>(from);
-    if (load_ || !in_.dense()) {
-      constexpr int64_t kItem = sizeof(T);
-      const ConvertFn copy = load_ ? load_ : convert_fn(in_.dtype, in_.dtype);
-      if (inner_ == 1)
-        copy(buffer, {kItem, 0}, from, in_.block(), count, 1);
-      else
-        copy(buffer, {kItem, kItem * inner_}, from, in_.block(), inner_, count);
-      x = buffer;
-    }
+    const T* x = loaded_row(in_, load_, from, count, buffer);
     if (!divides_inputs_) return x;
     const T outer =
         static_cast<T>(at_or_one(axes_[0].input_divisors, i0) * at_or_one(axes_[1].input_divisors, i1));
@@ -164,12 +155,7 @@ class WindowSum {
     const bool direct = !store_ && out_.dense();
     T* result = direct ? reinterpret_cast<T*>(to) : s[kResult];
     if (accumulate_ && !direct) {
-      constexpr int64_t kItem = sizeof(T);
-      const ConvertFn copy = convert_fn(out_.dtype, dtype_of<T>);
-      if (inner_ == 1)
-        copy(result, {kItem, 0}, to, out_.block(), count, 1);
-      else
-        copy(result, {kItem, kItem * inner_}, to, out_.block(), inner_, count);
+      loaded_row(out_, convert_fn(out_.dtype, dtype_of<T>), to, count, result);
     } else if (!accumulate_ && (last_.by_taps || !x)) {
       std::fill_n(result, count * inner_, T(0));
     }
@@ -180,13 +166,7 @@ class WindowSum {
         divide(result, result, outer, divisors_, c.begin, count);
       }
     }
-    if (direct) return;
-    constexpr int64_t kItem = sizeof(T);
-    const ConvertFn copy = store_ ? store_ : convert_fn(out_.dtype, out_.dtype);
-    if (inner_ == 1)
-      copy(to, out_.block(), result, {kItem, 0}, count, 1);
-    else
-      copy(to, out_.block(), result, {kItem, kItem * inner_}, inner_, count);
+    if (!direct) store_row(out_, store_, to, count, result);
   }
 
   /// Adds to the results [begin, end) of a row their taps along the last axis. Those of listed taps start at

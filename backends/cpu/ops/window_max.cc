@@ -7,29 +7,6 @@
 namespace tenon::cpu {
 namespace {
 
-/// `count` elements of a row from `from` on, by `convert` (null: none is needed) and without gaps.
-template <class T>
-const T* loaded(const Layout& in, ConvertFn convert, const char* from, int64_t count, T* buffer) {
-  if (!convert && in.dense()) return reinterpret_cast<const T*>(from);
-  constexpr int64_t kItem = sizeof(T);
-  const ConvertFn copy = convert ? convert : convert_fn(in.dtype, in.dtype);
-  if (in.inner == 1)
-    copy(buffer, {kItem, 0}, from, in.block(), count, 1);
-  else
-    copy(buffer, {kItem, kItem * in.inner}, from, in.block(), in.inner, count);
-  return buffer;
-}
-/// The other way.
-template <class T>
-void store(const Layout& out, ConvertFn convert, char* to, int64_t count, const T* from) {
-  constexpr int64_t kItem = sizeof(T);
-  const ConvertFn copy = convert ? convert : convert_fn(out.dtype, out.dtype);
-  if (out.inner == 1)
-    copy(to, out.block(), from, {kItem, 0}, count, 1);
-  else
-    copy(to, out.block(), from, {kItem, kItem * out.inner}, out.inner, count);
-}
-
 template <class T, class Place>
 class WindowMax {
  public:
@@ -69,7 +46,8 @@ class WindowMax {
     // Rows in the order of their elements: what is equal to an earlier one changes nothing.
     axes_[0].for_each_tap(o0, [&](int64_t i0, double) {
       axes_[1].for_each_tap(o1, [&](int64_t i1, double) {
-        const T* next = loaded(in_, load_, in_.row(b, i0, i1) + c.low * in_.axes[2], c.high - c.low, buffer);
+        const T* next =
+            loaded_row(in_, load_, in_.row(b, i0, i1) + c.low * in_.axes[2], c.high - c.low, buffer);
         const auto number = static_cast<Place>((i0 * axes_[1].inputs + i1) * axes_[2].inputs);
         if (first && next != buffer) {
           one = next, one_number = number;
@@ -94,9 +72,10 @@ class WindowMax {
       if (inner_ == 1) kernels_.locate(x_places, static_cast<Place>(c.low), n);
       along(values, places, x, x_places, c, fresh);
     }
-    if (!direct) store(values_, store_, values_.row(b, o0, o1) + c.begin * values_.axes[2], count, values);
-    store(places_, convert_fn(dtype_of<Place>, places_.dtype),
-          places_.row(b, o0, o1) + c.begin * places_.axes[2], count, places);
+    if (!direct)
+      store_row(values_, store_, values_.row(b, o0, o1) + c.begin * values_.axes[2], count, values);
+    store_row(places_, convert_fn(dtype_of<Place>, places_.dtype),
+              places_.row(b, o0, o1) + c.begin * places_.axes[2], count, places);
   }
 
   void along(T* values, Place* places, const T* x, const Place* x_places, const Chunk& c, bool fresh) {
@@ -207,12 +186,12 @@ class WindowMaxValues {
           count = 0, fresh = false;
         }
         const char* from = in_.row(b, i0, i1) + c.low * in_.axes[2];
-        rows[count] = loaded(in_, load_, from, c.high - c.low, stays() ? nullptr : s[count]);
+        rows[count] = loaded_row(in_, load_, from, c.high - c.low, stays() ? nullptr : s[count]);
         ++count;
       });
     });
     along(values, rows, count, runs, fresh);
-    if (!direct()) store(out_, store_, to, c.end - c.begin, values);
+    if (!direct()) store_row(out_, store_, to, c.end - c.begin, values);
   }
 
   void along(T* values, const T* const* rows, int64_t count, const std::vector<Run>& runs, bool fresh) const {

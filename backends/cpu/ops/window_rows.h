@@ -198,4 +198,27 @@ inline ConvertFn convert_unless_same(DType from, DType to) {
   return from == to ? nullptr : convert_fn(from, to);
 }
 
+/// `count` elements of a row from `from` on, by `convert` (null: none is needed) and without gaps.
+template <class T>
+const T* loaded_row(const Layout& in, ConvertFn convert, const char* from, int64_t count, T* buffer) {
+  if (!convert && in.dense()) return reinterpret_cast<const T*>(from);
+  constexpr int64_t kItem = sizeof(T);
+  const ConvertFn copy = convert ? convert : convert_fn(in.dtype, in.dtype);
+  if (in.inner == 1)
+    copy(buffer, {kItem, 0}, from, in.block(), count, 1);
+  else
+    copy(buffer, {kItem, kItem * in.inner}, from, in.block(), in.inner, count);
+  return buffer;
+}
+/// The other way.
+template <class T>
+void store_row(const Layout& out, ConvertFn convert, char* to, int64_t count, const T* from) {
+  constexpr int64_t kItem = sizeof(T);
+  const ConvertFn copy = convert ? convert : convert_fn(out.dtype, out.dtype);
+  if (out.inner == 1)
+    copy(to, out.block(), from, {kItem, 0}, count, 1);
+  else
+    copy(to, out.block(), from, {kItem, kItem * out.inner}, out.inner, count);
+}
+
 }  // namespace tenon::cpu

@@ -52,6 +52,7 @@ MEANING = {
     "mm": "`out = self @ mat2`, [m, k] and [k, n].",
     "bmm": "`out[b] = self[b] @ mat2[b]`.",
     "addmm": "`out = beta * self + alpha * (mat1 @ mat2)`; `self` broadcasts, and is not read when `beta` is 0.",
+    "packed_product": "`out = matrix @ b + bias` for a matrix `b` in panels; `docs/operators.md` has `_packed_product`.",
     "mv": "`out = self @ vec`.",
     "dot": "`out`, of no dimensions, is the sum of products of two vectors.",
     "convolution": "The cross-correlation of one to three dimensions, also transposed, in groups; lists of one number mean all dimensions.",

@@ -13,6 +13,8 @@
 #include "tenon/generated/recurrent/operators.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/generated/window/functions.h"
+#include "tenon/ops/matmul/panels.h"
 #include "tenon/record/recorder_parts.h"
 
 namespace tenon::builder {
@@ -76,14 +78,22 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   for (const Tensor& t : written)
     if (!is_traced(t) || is_input(t)) take_over(t);
   if (!exact_ && fold_norm(info, stack, first)) return;
-  if (!exact_) turn_weight(info, stack, first);
-  keep_constants(stack, first);
+  Stack packed;
+  const bool is_packed = !exact_ && pack_right(info, stack, first, packed);
+  if (!is_packed && !exact_) turn_weight(info, stack, first);
+  keep_constants(is_packed ? packed : stack, is_packed ? 0 : first);
   const bool is_layer =
       info.op == operators::convolution || info.op == operators::mm || info.op == operators::addmm;
   Layer layer{info.op, {}, {}};
   if (is_layer)
     for (size_t i = first; i < stack.size(); ++i) layer.arguments.push_copy(stack, i);
-  GraphWriter::call(info, stack);
+  if (is_packed) {
+    GraphWriter::call(graph::operator_info(operators::_packed_product), packed);
+    stack.drop(stack.size() - first);
+    stack.push(packed.at<Tensor>(0));
+  } else {
+    GraphWriter::call(info, stack);
+  }
   if (!is_layer) return;
   const Tensor& result = stack.at<Tensor>(first);
   layer.sizes = Dims(result.sizes());
@@ -143,23 +153,62 @@ void Tracer::take_over(const Tensor& t) {
   taken_over_.insert(&*t.storage());
 }
 
-// A copy of the weight [..] with its first dimension last in memory: of a product's right matrix [k, n],
-// whose columns a layer has, rows are then contiguous, and no run needs to pack it.
-Tensor Tracer::turned(const Tensor& weight) {
-  for (const auto& [known, copy] : turned_) {
-    if (known.storage() == weight.storage() && known.storage_offset() == weight.storage_offset() &&
-        known.sizes() == weight.sizes() && known.strides() == weight.strides())
+// A copy of the weight that no run needs to pack. Turned: with its first dimension last in memory; of a
+// product's right matrix [k, n], whose columns a layer has, rows are then contiguous. Panels: what
+// _packed_product takes in place of a right matrix.
+Tensor Tracer::laid_out(const Tensor& weight, Layout layout) {
+  for (const auto& [known, copy, its_layout] : copies_) {
+    if (layout == its_layout && known.storage() == weight.storage() &&
+        known.storage_offset() == weight.storage_offset() && known.sizes() == weight.sizes() &&
+        known.strides() == weight.strides())
       return copy;
   }
-  Dims there, back;
-  const auto count = static_cast<int64_t>(weight.sizes().size());
-  for (int64_t i = 0; i < count; ++i) {
-    there.push_back((i + 1) % count);
-    back.push_back((i + count - 1) % count);
+  Tensor copy;
+  if (layout == Layout::Turned) {
+    Dims there, back;
+    const auto count = static_cast<int64_t>(weight.sizes().size());
+    for (int64_t i = 0; i < count; ++i) {
+      there.push_back((i + 1) % count);
+      back.push_back((i + count - 1) % count);
+    }
+    copy = permute(permute(weight, there).contiguous(), back);
+  } else {
+    const int64_t k = weight.sizes()[0], width = ops::panel_width(weight.dtype()),
+                  panels = ops::panel_count(weight.sizes()[1], weight.dtype());
+    const Tensor filled = constant_pad_nd(weight, {0, panels * width - weight.sizes()[1]});
+    copy = permute(filled.reshape({k, panels, width}), {1, 0, 2}).contiguous();
   }
-  Tensor copy = permute(permute(weight, there).contiguous(), back);
-  turned_.emplace_back(weight, copy);
+  copies_.push_back({weight, copy, layout});
   return copy;
+}
+
+// mm and addmm of a constant on the right as a product of packed panels, with the same bits.
+bool Tracer::pack_right(const graph::OperatorInfo& info, const Stack& stack, size_t first, Stack& call) {
+  // Few rows read a large matrix at the speed of memory as it is.
+  constexpr size_t kMostBytes = size_t{2} << 20;
+  constexpr int64_t kFewRows = 4;
+  const bool adds = info.op == operators::addmm;
+  if (!adds && info.op != operators::mm) return false;
+  const size_t left = first + info.op.traits().anchor.left;
+  const Tensor &matrix = stack.at<Tensor>(left), &right = stack.at<Tensor>(left + 1);
+  if (is_traced(right) || !ops::has_panels(right.dtype()) || right.numel() == 0 ||
+      (matrix.sizes()[0] <= kFewRows && right.nbytes() > kMostBytes))
+    return false;
+  const int64_t n = right.sizes()[1];
+  // Zeros of the last panel are read, too.
+  if (ops::panel_count(n, right.dtype()) * ops::panel_width(right.dtype()) > n + n / 4) return false;
+  Tensor bias;
+  if (adds) {
+    const auto is_one = [&](size_t i) { return stack.at<Scalar>(i).to_complex() == 1.0; };
+    bias = stack.at<Tensor>(first);
+    if (bias.sizes() != IntArrayRef{n} || !is_one(first + 3) || !is_one(first + 4)) return false;
+  }
+  const Tensor panels = laid_out(right, Layout::Panels);
+  call.push(matrix);
+  call.push(panels);
+  call.push(n);
+  call.push(bias);
+  return true;
 }
 
 void Tracer::turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t first) {
@@ -175,10 +224,12 @@ void Tracer::turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t f
     Tensor& right = stack.at<Tensor>(first + anchor.left + 1);
     if (right.sizes().size() != 2 || !fits(right) || right.strides()[0] != 1 || right.strides()[1] <= 1)
       return;
-    right = t(turned(t(right)));
+    right = t(laid_out(t(right), Layout::Turned));
   } else if (info.op == operators::_recurrence) {
     Tensor& weight = stack.at<Tensor>(first + 3);
-    if (fits(weight) && weight.is_contiguous()) weight = turned(weight);
+    const bool reads_once = stack.at<Tensor>(first).sizes()[0] == 1 && !fits(weight);
+    if (!is_traced(weight) && weight.dim() == 2 && ops::has_panels(weight.dtype()) && !reads_once)
+      weight = laid_out(t(weight), Layout::Panels);
   } else if (info.op == operators::convolution) {
     // Of a few results, which are a product of few rows.
     Tensor& weight = stack.at<Tensor>(first + 1);
@@ -199,7 +250,7 @@ void Tracer::turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t f
       const auto at = [&](const auto& list) { return list[list.size() == 1 ? 0 : i - 2]; };
       results *= (in[i] + 2 * at(padding) - at(hole) * (weight.sizes()[i] - 1) - 1) / at(step) + 1;
     }
-    if (results > 0 && results <= kFewResults) weight = turned(weight);
+    if (results > 0 && results <= kFewResults) weight = laid_out(weight, Layout::Turned);
   }
 }
 

@@ -51,15 +51,21 @@ class Tracer final : public GraphWriter {
   bool is_fixed(std::initializer_list<tenon::Tensor> weights, DType dtype) const;
   bool fold_into_convolution(const Stack& arguments, const Affine& norm, Stack& call) const;
   bool fold_into_product(const Layer& layer, const Affine& norm, Stack& call) const;
+  bool pack_right(const graph::OperatorInfo& info, const Stack& stack, size_t first, Stack& call);
   void turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t first);
-  tenon::Tensor turned(const tenon::Tensor& weight);
+  enum class Layout { Turned, Panels };
+  tenon::Tensor laid_out(const tenon::Tensor& weight, Layout layout);
 
   const bool exact_;
   std::unordered_map<const StorageImpl*, Layer> layers_;  // by the storage of their result
   std::unordered_set<const StorageImpl*> known_, made_;  // constants of the program; results of calls at once
   std::unordered_set<const StorageImpl*> taken_over_;    // what the program has copies of, and writes
-  std::vector<std::pair<tenon::Tensor, tenon::Tensor>> turned_;  // weights, and their copies
-  std::vector<tenon::Storage> kept_;                             // so that addresses are not used again
+  struct Copy {
+    tenon::Tensor weight, copy;
+    Layout layout;
+  };
+  std::vector<Copy> copies_;
+  std::vector<tenon::Storage> kept_;  // so that addresses are not used again
 };
 
 }  // namespace tenon::builder

@@ -60,6 +60,12 @@ TURNED = {
     "one tap": (lambda: nn.Conv2d(6, 10, 1), (1, 6, 2, 2)),
     "one channel": (lambda: nn.Conv1d(1, 20, 16, stride=8, bias=False), (1, 1, 32)),
     "doubles": (lambda: nn.Sequential(nn.Linear(9, 33), nn.Tanh(), nn.Linear(33, 2)).double(), (3, 9)),
+    "panels": (lambda: nn.Sequential(nn.Linear(300, 520), nn.GELU(), nn.Linear(520, 60, bias=False)), (70, 300)),
+    "panels of doubles": (lambda: nn.Sequential(nn.Linear(30, 64), nn.ReLU(), nn.Linear(64, 47)).double(), (2, 5, 30)),
+    "LSTM": (lambda: nn.LSTM(9, 20, 2, bidirectional=True), (6, 3, 9)),
+    "LSTM with projections": (lambda: nn.LSTM(9, 33, proj_size=5), (2, 3, 9)),
+    "GRU of doubles": (lambda: nn.GRU(9, 11).double(), (6, 9)),
+    "GRU of halves": (lambda: nn.GRU(9, 11).to(tenon.bfloat16), (6, 9)),
 }
 
 
@@ -73,6 +79,18 @@ def test_the_order_of_weights_in_memory_changes_no_bits(name):
     for one, other in zip(*[y if isinstance(y, tuple) else (y,) for y in (got, wanted)]):
         pairs = zip(one, other) if isinstance(one, tuple) else [(one, other)]
         assert all(tenon.equal(a, b) for a, b in pairs)
+
+
+def test_weights_are_packed_where_products_read_several_rows():
+    for n, m, packed in ((64, 1, True), (64, 20, True), (5, 20, False), (33, 20, False), (700, 20, True)):
+        weight, x = tenon.randn(90, n), tenon.randn(m, 90)
+        run = tenon.inference(lambda x, weight=weight: (x @ weight).relu(), x)
+        assert ("_packed_product" in run.report()) == packed, (n, m)
+        assert tenon.equal(run(x), (x @ weight).relu())
+    # Only what is added to each row is a bias.
+    bias, weight, x = tenon.randn(4, 64), tenon.randn(90, 64), tenon.randn(4, 90)
+    for f in (lambda x: tenon.addmm(bias, x, weight), lambda x: tenon.addmm(bias[0], x, weight, alpha=2), lambda x: tenon.addmm(x[0, :64], x, weight)):
+        assert tenon.equal(tenon.inference(f, x)(x), f(x))
 
 
 def test_a_norm_is_folded_into_the_convolution_before_it():

@@ -145,6 +145,7 @@ OWN = {
     "grid_sampler_3d": lambda m: [sample(m.tensor([1, 3, 9, 11, 12]), m.tensor([1, 20, 21, 23, 3], domain=(-1.3, 1.3)), 0, k, True) for k in range(3)],
     "_grid_sampler_input_backward": _grid_gradient,
     "_grid_sampler_slopes": _grid_gradient,
+    "_packed_product": lambda m: list(matmul.packed_product_samples(m, ((5, 700, 210), (40, 300, 210)))),
     "_int8_pack": lambda m: [sample(m.tensor([1000, 300]), m.tensor([300]))],
     "_int8_product": _int8_product,
     "_recurrence": _recurrence(False),

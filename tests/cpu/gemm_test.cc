@@ -173,6 +173,48 @@ TYPED_TEST(Gemm, FewRowsTimesALargeMatrixHaveTheDefinedBitsOnEveryInstructionSet
   }
 }
 
+TYPED_TEST(Gemm, APackedRightMatrixAndABiasHaveTheDefinedBitsOnEveryInstructionSet) {
+  using T = TypeParam;
+  constexpr int64_t kWidth = kGemmPanel<T>;
+  // Direct and blocked products, of one block of k and several, whose last panel is full or not.
+  const int64_t shapes[][3] = {{1, 1, 1},     {1, 130, 300}, {2, 64, 17},     {3, 100, 257}, {5, 33, 520},
+                               {17, 40, 600}, {70, 31, 400}, {37, 2090, 300}, {800, 35, 270}};
+  for (const auto& [m, n, k] : shapes) {
+    auto a = make<T>(m, k, Order::Padded), b = make<T>(k, n, Order::Row), c = make<T>(m, n, Order::Padded);
+    const int64_t panels = (n + kWidth - 1) / kWidth;
+    Matrix<T> packed(panels * k, kWidth, kWidth, 1);
+    std::vector<T> bias(static_cast<size_t>(n));
+    a.fill(random_value<T>), b.fill(random_value<T>), packed.fill(random_value<T>), c.fill(random_value<T>);
+    for (T& x : bias) x = random_value<T>();
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t j = 0; j < n; ++j) packed.at(j / kWidth * k + p, j % kWidth) = b.at(p, j);
+    const auto before = c;
+    for (const CpuTarget target : supported_cpu_targets()) {
+      for (const bool is_packed : {false, true}) {
+        for (const T* added : {static_cast<const T*>(nullptr), static_cast<const T*>(bias.data())}) {
+          c = before;
+          auto expected = before;
+          for (int64_t i = 0; i<m; i += m> 100 ? 37 : 1) {
+            for (int64_t j = 0; j<n; j += n> 1000 ? 31 : 1) {
+              const T product = defined(a, b, i, j, T(1), T(0), T(0));
+              expected.at(i, j) = added ? product + added[j] : product;
+            }
+          }
+          GemmArgs<T> g = args_of(a, b, c);
+          g.bias = added;
+          if (is_packed) g.b = packed.data(), g.b_row = kWidth, g.b_panel = k * kWidth;
+          run_on(target, g);
+          for (int64_t i = 0; i<m; i += m> 100 ? 37 : 1) {
+            for (int64_t j = 0; j<n; j += n> 1000 ? 31 : 1)
+              ASSERT_TRUE(same(c.at(i, j), expected.at(i, j)))
+                  << name(target) << " " << m << "x" << n << "x" << k << " at " << i << ", " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
 TYPED_TEST(Gemm, StridesDoNotChangeBitsNorTouchOtherElements) {
   using T = TypeParam;
   const int64_t shapes[][3] = {{1, 40, 30},  {2, 19, 270},   {9, 21, 34},
@@ -244,6 +286,20 @@ TYPED_TEST(Gemm, ThreadsDoNotChangeBits) {
       gemm(args_of(a, b, many));
       EXPECT_EQ(one.memory, many.memory) << t << " threads";
     }
+  }
+  // Packed, with a bias.
+  constexpr int64_t kWidth = kGemmPanel<T>, kPanels = 9;
+  auto a = make<T>(150, 300, Order::Row), one = make<T>(150, kPanels * kWidth - 3, Order::Row), many = one;
+  Matrix<T> packed(kPanels * 300, kWidth, kWidth, 1);
+  std::vector<T> bias(static_cast<size_t>(one.columns));
+  a.fill(random_value<T>), packed.fill(random_value<T>);
+  for (T& x : bias) x = random_value<T>();
+  for (const int t : {1, 2, 3, 5}) {
+    set_num_threads(t);
+    GemmArgs<T> g = args_of(a, packed, t == 1 ? one : many);
+    g.n = one.columns, g.b_panel = 300 * kWidth, g.bias = bias.data();
+    gemm(g);
+    if (t > 1) EXPECT_EQ(one.memory, many.memory) << t << " threads";
   }
   set_num_threads(threads);
 }

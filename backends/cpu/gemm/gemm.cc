@@ -40,6 +40,10 @@ void settle_strides(GemmArgs<T>& g) {
 template <class T>
 void scale(const GemmArgs<T>& g, HalfGemmScale half) {
   for (int64_t i = 0; i < g.m; ++i) {
+    if (g.bias) {
+      std::copy_n(g.bias, g.n, g.c + i * g.c_row);
+      continue;
+    }
     for (int64_t j = 0; j < g.n; ++j) {
       T& c = g.c[i * g.c_row + j * g.c_col];
       if constexpr (std::is_integral_v<T>) {
@@ -96,15 +100,19 @@ void run_parallel(const GemmArgs<T>& g, HalfGemmScale half) {
   const int64_t threads = std::min<int64_t>(num_threads(), work / kParallelWork);
   if (threads < 2) return run(g, half);
   const Grid grid = choose_grid(g.m, g.n, threads);
+  constexpr int64_t kStep = kGemmPanel<T>;
   parallel_for(0, grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t piece = begin; piece < end; ++piece) {
       const int64_t row = piece / grid.columns, column = piece % grid.columns;
       const int64_t i0 = cut(g.m, 6, row, grid.rows), i1 = cut(g.m, 6, row + 1, grid.rows);
-      const int64_t j0 = cut(g.n, 16, column, grid.columns), j1 = cut(g.n, 16, column + 1, grid.columns);
+      const int64_t j0 = cut(g.n, kStep, column, grid.columns),
+                    j1 = cut(g.n, kStep, column + 1, grid.columns);
       if (i0 == i1 || j0 == j1) continue;
       GemmArgs<T> part = g;
       part.m = i1 - i0, part.n = j1 - j0;
-      part.a += i0 * g.a_row, part.b += j0 * g.b_col, part.c += i0 * g.c_row + j0 * g.c_col;
+      part.a += i0 * g.a_row, part.c += i0 * g.c_row + j0 * g.c_col;
+      part.b += g.b_panel != 0 ? j0 / kStep * g.b_panel : j0 * g.b_col;
+      if (g.bias) part.bias += j0;
       run(part, half);
     }
   });
@@ -116,7 +124,8 @@ void any_gemm(const GemmArgs<T>& args, HalfGemmScale half) {
   if (args.k <= 0) return scale(args, half);
   // The kernels vectorise along rows of C: let them be its contiguous direction, and the longer one of a
   // vector.
-  const bool turn = args.n == 1 ? args.m > 1 : args.m > 1 && args.c_col != 1 && args.c_row == 1;
+  const bool fixed = args.bias || args.b_panel != 0;
+  const bool turn = !fixed && (args.n == 1 ? args.m > 1 : args.m > 1 && args.c_col != 1 && args.c_row == 1);
   GemmArgs<T> g = turn ? transposed(args) : args;
   settle_strides(g);
   run_parallel(g, half);

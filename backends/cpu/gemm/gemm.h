@@ -10,6 +10,10 @@
 
 namespace tenon::cpu {
 
+/// Columns of a panel of a packed right matrix: 128 bytes, two vectors of the widest instruction set.
+template <class T>
+inline constexpr int64_t kGemmPanel = 128 / sizeof(T);
+
 /// One product. Strides count elements. Those of A and B may be negative or zero; those of C may be negative,
 /// but the elements of C must not overlap each other, A or B. A transposed matrix has its strides swapped;
 /// there is no flag for it.
@@ -26,6 +30,11 @@ struct GemmArgs {
   int64_t c_row = 0, c_col = 0;  ///< strides of C, [m, n]
   T alpha = T(1);
   T beta = T(0);  ///< 0: C is written without being read
+  /// Not null: [n], of float or double, added to each row of alpha * A B; beta is 0, and c_col 1.
+  const T* bias = nullptr;
+  /// Not 0: B, of float or double, is packed, as panels that are so far apart, each [k, kGemmPanel], with
+  /// zeros in place of missing columns; c_col is 1.
+  int64_t b_panel = 0;
 };
 
 /// Length of the fixed blocks of k. Part of the definition of the result, so it is one constant for every
@@ -36,9 +45,9 @@ inline constexpr int64_t kGemmBlock = 256;
 ///
 /// The bits of an element depend on its row of A, its column of B, alpha, beta and itself, and on nothing
 /// else: within each block of kGemmBlock, s = fma(a, b, s) in ascending k from s = 0; the blocks' sums are
-/// added in order; the total t becomes alpha * t + beta * c, each operation rounded. Integers wrap. k = 0
-/// gives beta * C (zeros for beta = 0). Runs on several threads when the product is large enough to pay for
-/// them. T: float, double, int32_t, int64_t.
+/// added in order; the total t becomes alpha * t + beta * c, or alpha * t + bias, each operation rounded.
+/// Integers wrap. k = 0 gives beta * C (zeros for beta = 0), or the bias. Runs on several threads when the
+/// product is large enough to pay for them. T: float, double, int32_t, int64_t.
 template <class T>
 void gemm(const GemmArgs<T>& args);
 

@@ -48,9 +48,17 @@ HWY_INLINE void panel_rows(D d, int64_t m, int64_t k, TileIn<T> in, TileOut<T> o
   }
 }
 
+/// Of the columns from `column` on.
 template <class T>
-TileOut<T> final_output(const GemmArgs<T>& g) {
-  return {g.c, g.c_row, g.c_col, g.alpha, g.beta, nullptr, 0};
+TileOut<T> final_output(const GemmArgs<T>& g, int64_t column = 0) {
+  return {g.c + column * g.c_col,
+          g.c_row,
+          g.c_col,
+          g.alpha,
+          g.beta,
+          nullptr,
+          0,
+          g.bias ? g.bias + column : nullptr};
 }
 
 /// Most rows that these functions take.
@@ -140,10 +148,8 @@ HWY_INLINE void few_rows_by_rows(D d, const GemmArgs<T>& g, const S* b) {
       }
       end_block(totals, sums, g.m * run, pc == 0);
     }
-    TileOut<T> out = final_output(g);
-    out.c += j * g.c_col;
     finish_tile(d, totals, static_cast<size_t>(g.m), static_cast<size_t>(run), static_cast<size_t>(columns),
-                out);
+                final_output(g, j));
   }
 }
 
@@ -299,10 +305,8 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
       p += depth;
       if (p % kGemmBlock == 0 || p == g.k) end_block(totals, sums, g.m * width, p <= kGemmBlock);
     }
-    TileOut<T> out = final_output(g);
-    out.c += j * g.c_col;
     finish_tile(d, totals, static_cast<size_t>(g.m), static_cast<size_t>(width), static_cast<size_t>(columns),
-                out);
+                final_output(g, j));
   }
 }
 

@@ -26,26 +26,31 @@ namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// Where a column of a packed B is whose panels are `panel` apart.
+template <class T>
+constexpr ptrdiff_t panel_offset(int64_t panel, int64_t column) {
+  return column / kGemmPanel<T> * panel + column % kGemmPanel<T>;
+}
+
 /// Vectors of columns that a product of `rows` rows takes at a time.
 constexpr size_t panel_vecs(size_t rows) { return rows == 1 ? 8 : rows <= max_rows(4) ? 4 : kTileVecs; }
 
-/// Small products: A is read in place, and so is B if its rows are contiguous; else its panels are
-/// packed.
+/// Small products: A is read in place, and so is B if its rows are contiguous or it is packed; else its
+/// panels are packed.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void direct(D d, const GemmArgs<T>& g) {
   constexpr size_t kStackBytes = 16384;
   HWY_ALIGN T stack[kStackBytes / sizeof(T)];
   const size_t lanes = hn::Lanes(d);
-  const bool pack = g.b_col != 1 && g.n > 1;
+  const bool panels = g.b_panel != 0, pack = !panels && g.b_col != 1 && g.n > 1;
   const size_t most = panel_vecs(static_cast<size_t>(std::min<int64_t>(g.m, 8)));
-  TileIn<T> in{g.a, g.a_row, g.a_col, g.b, g.b_row};
-  TileOut<T> out = final_output(g);
+  TileIn<T> in{g.a, g.a_row, g.a_col, g.b, panels ? kGemmPanel<T> : g.b_row};
+  if (panels) in.b_panel = g.b_panel;
   for (int64_t j = 0; j < g.n;) {
     const size_t columns =
         static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(most * lanes), g.n - j));
     const size_t vecs = (columns + lanes - 1) / lanes;
-    in.b = g.b + j * g.b_col;
-    out.c = g.c + j * g.c_col;
+    in.b = g.b + (panels ? panel_offset<T>(g.b_panel, j) : j * g.b_col);
     if (pack) {
       const size_t width = vecs * lanes;
       const size_t bytes = width * static_cast<size_t>(g.k) * sizeof(T);
@@ -54,7 +59,7 @@ HWY_INLINE void direct(D d, const GemmArgs<T>& g) {
       in.b = packed;
       in.b_row = static_cast<ptrdiff_t>(width);
     }
-    panel_rows(d, g.m, g.k, in, out, vecs, columns);
+    panel_rows(d, g.m, g.k, in, final_output(g, j), vecs, columns);
     j += static_cast<int64_t>(columns);
   }
 }
@@ -70,8 +75,10 @@ template <class T>
 struct PackedBlocks {
   const T* a;
   const T* b;
-  ptrdiff_t panel;  ///< between the panels of B
+  ptrdiff_t panel;      ///< between the panels of B
+  int64_t panel_width;  ///< their columns: those of a tile, or as many as some tiles have
   int64_t rows, columns, k;
+  const T* next = nullptr;  ///< the panel of B that is read after these; null: they are in a cache already
 };
 
 /// The tiles of one pair of blocks, `out` being that of its first element: a panel of B stays in L1 while the
@@ -79,22 +86,33 @@ struct PackedBlocks {
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void multiply_packed(D d, const PackedBlocks<T>& in, const TileOut<T>& out) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), width = static_cast<int64_t>(kTileVecs) * lanes;
+  constexpr int64_t kLine = 64 / sizeof(T);
   for (int64_t j = 0; j < in.columns; j += width) {
     const int64_t columns = std::min(width, in.columns - j), vecs = (columns + lanes - 1) / lanes;
-    const T* b = in.b + j / width * in.panel;
-    for (int64_t i = 0; i < in.rows; i += static_cast<int64_t>(kTileRows)) {
+    const T* b = in.b + j / in.panel_width * in.panel + j % in.panel_width;
+    // The first tiles ask for a line each of the rows that come next.
+    const T* next = in.next && j + width < in.columns
+                        ? in.b + (j + width) / in.panel_width * in.panel + (j + width) % in.panel_width
+                        : in.next;
+    int64_t lines = next ? width / kLine : 0;
+    for (int64_t i = 0; i < in.rows; i += static_cast<int64_t>(kTileRows), next += kLine, --lines) {
       const int64_t rows = std::min(static_cast<int64_t>(kTileRows), in.rows - i);
       TileOut<T> tile = out;
       tile.c += i * out.c_row + j * out.c_col;
       if (out.resume) tile.resume += i * out.resume_row + j;
+      if (out.bias) tile.bias += j;
       find_tile<D>(static_cast<size_t>(rows), static_cast<size_t>(vecs), columns != vecs * lanes)(
-          d, in.k, {in.a + i * in.k, 1, kTileRows, b, width}, tile, static_cast<size_t>(columns));
+          d, in.k,
+          {in.a + i * in.k, 1, kTileRows, b, in.panel_width, kGemmPanel<T>, lines > 0 ? next : nullptr}, tile,
+          static_cast<size_t>(columns));
     }
   }
 }
 
 /// Large products, blocked for the caches as Goto and van de Geijn (2008) describe. Each pass over k is one
 /// block of the definition.
+///
+/// A B that is packed already is read where it is.
 template <class D, class S, class T = hn::TFromD<D>>
 HWY_INLINE void blocked(D d, const GemmArgs<T>& g, const S* b) {
   // A block of A is 360 KiB and stays in L2, while B comes from L3: B comes once for each block of A.
@@ -107,12 +125,14 @@ HWY_INLINE void blocked(D d, const GemmArgs<T>& g, const S* b) {
   // Totals between passes are kept in C where C may hold them, else in scratch memory.
   const bool in_place = totals_fit_c(g), several = g.k > kGemmBlock, one_block = g.m <= kBlockRows;
   const int64_t block_columns = std::min(g.n, several && !in_place ? 512 : kBlockColumns);
-  const int64_t slice_columns = one_block ? std::min(block_columns, kSliceColumns) : block_columns;
+  const bool is_packed = g.b_panel != 0;
+  const int64_t slice_columns =
+      one_block && !is_packed ? std::min(block_columns, kSliceColumns) : block_columns;
   const int64_t most_k = std::min(g.k, kGemmBlock), panels = (slice_columns + width - 1) / width;
   const auto scratch = [](GemmScratch slot, int64_t elements) {
     return static_cast<T*>(gemm_scratch(slot, static_cast<size_t>(elements) * sizeof(T)));
   };
-  T* packed_b = scratch(GemmScratch::PackedB, panels * (width * most_k + kPanelGap));
+  T* packed_b = is_packed ? nullptr : scratch(GemmScratch::PackedB, panels * (width * most_k + kPanelGap));
   T* packed_a = scratch(GemmScratch::PackedA, kBlockRows * most_k);
   T* totals = several && !in_place ? scratch(GemmScratch::Totals, g.m * block_columns) : nullptr;
   for (int64_t jc = 0; jc < g.n; jc += block_columns) {
@@ -121,24 +141,36 @@ HWY_INLINE void blocked(D d, const GemmArgs<T>& g, const S* b) {
       const int64_t block_k = std::min(kGemmBlock, g.k - pc), panel = width * block_k + kPanelGap;
       for (int64_t js = jc; js < block_end; js += slice_columns) {
         const int64_t columns = std::min(slice_columns, block_end - js);
-        pack_b_block(d, packed_b, panel, static_cast<size_t>(width), b + pc * g.b_row + js * g.b_col, g.b_row,
-                     g.b_col, block_k, static_cast<size_t>(columns));
+        PackedBlocks<T> blocks{packed_a, packed_b, panel, width, 0, columns, block_k};
+        if (is_packed) {
+          if constexpr (std::is_same_v<S, T>)
+            blocks.b = b + panel_offset<T>(g.b_panel, js) + pc * kGemmPanel<T>;
+          blocks.panel = g.b_panel, blocks.panel_width = kGemmPanel<T>;
+          const bool ends = pc + block_k == g.k;  // the next rows of these panels, or the next panels
+          if (one_block)
+            blocks.next =
+                ends ? g.b + panel_offset<T>(g.b_panel, block_end % g.n) : blocks.b + block_k * kGemmPanel<T>;
+        } else {
+          pack_b_block(d, packed_b, panel, static_cast<size_t>(width), b + pc * g.b_row + js * g.b_col,
+                       g.b_row, g.b_col, block_k, static_cast<size_t>(columns));
+        }
         for (int64_t ic = 0; ic < g.m; ic += kBlockRows) {
           check_stop();
           const int64_t rows = std::min(kBlockRows, g.m - ic);
           if (!one_block || js == jc) {
             pack_a<kTileRows>(packed_a, g.a + ic * g.a_row + pc * g.a_col, g.a_row, g.a_col, rows, block_k);
           }
-          TileOut<T> out = final_output(g);
-          out.c += ic * g.c_row + js * g.c_col;
+          TileOut<T> out = final_output(g, js);
+          out.c += ic * g.c_row;
           T* before = totals ? totals + ic * block_columns + (js - jc) : out.c;
           const ptrdiff_t before_row = totals ? block_columns : g.c_row;
           if (pc > 0) out.resume = before, out.resume_row = before_row;
           if (pc + block_k < g.k) {
             out.c = before, out.c_row = before_row, out.c_col = 1;
-            out.alpha = 1, out.beta = 0;
+            out.alpha = 1, out.beta = 0, out.bias = nullptr;
           }
-          multiply_packed(d, {packed_a, packed_b, panel, rows, columns, block_k}, out);
+          blocks.rows = rows;
+          multiply_packed(d, blocks, out);
         }
       }
     }
@@ -203,7 +235,7 @@ template <class D, class S, class T = hn::TFromD<D>>
 HWY_INLINE bool few_rows(D d, const GemmArgs<T>& g, const S* b) {
   constexpr int64_t kLarge = int64_t{1} << 19;
   constexpr bool kConverted = !std::is_same_v<S, T>;
-  if (g.m > kFewRows) return false;
+  if (g.m > kFewRows || g.b_panel != 0) return false;
   const bool large = g.k * g.n * static_cast<int64_t>(sizeof(S)) >= kLarge;
   if (g.b_col == 1) {
     if (large) few_rows_by_rows(d, g, b);
@@ -218,11 +250,13 @@ HWY_INLINE bool few_rows(D d, const GemmArgs<T>& g, const S* b) {
 template <class T>
 void product(const GemmArgs<T>& g) {
   const hn::ScalableTag<T> d;
-  if (g.k == 1 && g.b_col == 1 && final_output(g).plain()) {
+  constexpr int64_t kSmallLeft = 32768 / sizeof(T);  // stays in L1 without being packed
+  if (g.k == 1 && g.b_col == 1 && g.b_panel == 0 && !g.bias && final_output(g).plain()) {
     outer(d, g);
   } else if (few_rows(d, g, g.b)) {
     return;
-  } else if (g.m < 16 || g.m * g.n * g.k <= int64_t{96} * 96 * 96) {
+  } else if (g.m < 16 || g.m * g.n * g.k <= int64_t{96} * 96 * 96 ||
+             (g.b_panel != 0 && g.m * g.k <= kSmallLeft)) {
     direct(d, g);
   } else {
     large(d, g, g.b);

@@ -31,6 +31,7 @@ struct TileOut {
   T alpha, beta;
   const T* resume;  ///< null in the first pass; unit column stride
   ptrdiff_t resume_row;
+  const T* bias = nullptr;  ///< of the tile's columns; null: none. With it, beta is 0 and c_col 1
 
   /// Whether totals are stored as they are.
   bool plain() const { return alpha == T(1) && beta == T(0) && c_col == 1; }
@@ -41,7 +42,9 @@ struct TileIn {
   const T* a;
   ptrdiff_t a_row, a_col;
   const T* b;
-  ptrdiff_t b_row;  ///< unit column stride
+  ptrdiff_t b_row;                    ///< unit column stride
+  ptrdiff_t b_panel = kGemmPanel<T>;  ///< between columns that are kGemmPanel apart
+  const T* next = nullptr;            ///< not null: a line of each of k rows, b_row apart, that is read later
 };
 
 template <class T>
@@ -62,11 +65,13 @@ HWY_NOINLINE void finish_tile(D d, const T* total, size_t rows, size_t row_lengt
     for (; out.c_col == 1 && j + lanes <= columns; j += lanes) {
       auto x = hn::Mul(hn::Load(d, total + j), hn::Set(d, out.alpha));
       if (out.beta != T(0)) x = hn::Add(x, hn::Mul(hn::LoadU(d, c + j), hn::Set(d, out.beta)));
+      if (out.bias) x = hn::Add(x, hn::LoadU(d, out.bias + j));
       hn::StoreU(x, d, c + j);
     }
     for (; j < columns; ++j) {
       T* at = c + static_cast<ptrdiff_t>(j) * out.c_col;
       *at = finish_scalar(total[j], at, out.alpha, out.beta);
+      if (out.bias) *at += out.bias[j];
     }
   }
 }
@@ -106,7 +111,12 @@ HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& ou
   const size_t lanes = hn::Lanes(d);
   const T* a = in.a;
   const T* b = in.b;
-  const ptrdiff_t a_row = in.a_row, a_col = in.a_col, b_row = in.b_row;
+  const ptrdiff_t a_row = in.a_row, a_col = in.a_col, b_row = in.b_row, b_panel = in.b_panel;
+  const T* next = in.next;
+  const auto b_at = [&](size_t v) HWY_ATTR {
+    constexpr size_t kVecsOfPanel = static_cast<size_t>(kGemmPanel<T>) / hn::MaxLanes(D());
+    return b + static_cast<ptrdiff_t>(v / kVecsOfPanel) * b_panel + v % kVecsOfPanel * lanes;
+  };
   const size_t tail = columns - (kVecs - 1) * lanes;
 #if TENON_MASKED_MEMORY
   const auto mask = hn::FirstN(d, tail);
@@ -129,17 +139,22 @@ HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& ou
       for (size_t v = 0; v < kVecs; ++v) sum[i][v] = hn::Zero(d);
     }
     for (int64_t p = 0; p < block; ++p) {
+      if (next) {
+        // Into the second cache: the first one has what this tile reads.
+        __builtin_prefetch(next, 0, 2);
+        next += b_row;
+      }
       V bv[kVecs];
 #pragma GCC unroll 8
       for (size_t v = 0; v < kVecs; ++v) {
         if (kPartial && v + 1 == kVecs) {
 #if TENON_MASKED_MEMORY
-          bv[v] = hn::MaskedLoad(mask, d, b + v * lanes);
+          bv[v] = hn::MaskedLoad(mask, d, b_at(v));
 #else
-          bv[v] = load_first(d, b + v * lanes, tail);
+          bv[v] = load_first(d, b_at(v), tail);
 #endif
         } else {
-          bv[v] = hn::LoadU(d, b + v * lanes);
+          bv[v] = hn::LoadU(d, b_at(v));
         }
       }
 #pragma GCC unroll 8
@@ -160,9 +175,11 @@ HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& ou
 #pragma GCC unroll 8
         for (size_t v = 0; v < kVecs; ++v) {
           if (kPartial && v + 1 == kVecs) {
+            if (out.bias) sum[i][v] = hn::Add(sum[i][v], load_first(d, out.bias + v * lanes, tail));
             store_first(sum[i][v], d, c + v * lanes, tail);
           } else {
             if (out.resume) sum[i][v] = hn::Add(hn::LoadU(d, before + v * lanes), sum[i][v]);
+            if (out.bias) sum[i][v] = hn::Add(sum[i][v], hn::LoadU(d, out.bias + v * lanes));
             hn::StoreU(sum[i][v], d, c + v * lanes);
           }
         }

@@ -1,4 +1,4 @@
-// mm, addmm, bmm, mv, dot: tensors to matrix products, operands in place.
+// mm, addmm, bmm, mv, dot, products of packed matrices: tensors to matrix products, operands in place.
 #include <type_traits>
 
 #include "backends/cpu/copy/copy.h"
@@ -65,7 +65,7 @@ const PointwiseInfo& pointwise_of(std::string_view text) {
 }
 
 void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
-              const Scalar& beta);
+              const Scalar& beta, const void* bias = nullptr);
 
 /// Of complex numbers: four products of their parts, in place, with twice the stride.
 void multiply_complex(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
@@ -92,9 +92,9 @@ void multiply_complex(const char* op, const Tensor& a, const Tensor& b, Tensor& 
 }
 
 /// [m, k] x [k, n] into out, or a batch of them; integers that gemm lacks go through int64, which wraps to
-/// the same values.
+/// the same values. `bias`: GemmArgs::bias.
 void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
-              const Scalar& beta) {
+              const Scalar& beta, const void* bias) {
   if (a.is_complex()) return multiply_complex(op, a, b, out, alpha, beta);
   if (is_widened(a.dtype())) {
     Tensor wide = ops::as_dtype(out, DType::Int64);
@@ -122,8 +122,19 @@ void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, con
     args.c = static_cast<T*>(out.data_ptr());
     args.c_row = mc.row;
     args.c_col = mc.column;
+    args.bias = static_cast<const T*>(bias);
     if (args.m > 0 && args.n > 0 && all.batch > 0) product(op, all, alpha, beta);
   });
+}
+
+/// Whether the product can add `self` to its rows: one row for all, which the result does not overwrite.
+bool is_bias(const Tensor& self, const Scalar& beta, const Tensor& out) {
+  const IntArrayRef sizes = self.sizes();
+  const bool one_row = sizes.size() == 1 || (sizes.size() == 2 && (sizes[0] == 1 || self.strides()[0] == 0));
+  return one_row && !beta.is_complex() && beta.to_double() == 1 &&
+         (out.dtype() == DType::Float32 || out.dtype() == DType::Float64) && out.sizes()[1] > 1 &&
+         sizes.back() == out.sizes()[1] && self.strides().back() == 1 && out.strides()[1] == 1 &&
+         self.storage() != out.storage();
 }
 
 Tensor view_2d(const Tensor& t, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
@@ -137,6 +148,7 @@ void mm(const Tensor& self, const Tensor& mat2, Tensor& out) { multiply("mm", se
 
 void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
            const Scalar& alpha, Tensor& out) {
+  if (is_bias(self, beta, out)) return multiply("addmm", mat1, mat2, out, alpha, 0, self.data_ptr());
   if (beta.to_bool()) ops::copy_elements(out, self, "addmm");
   multiply("addmm", mat1, mat2, out, alpha, beta);
 }
@@ -153,6 +165,30 @@ void dot(const Tensor& self, const Tensor& tensor, Tensor& out) {
   const int64_t k = self.numel();
   multiply("dot", view_2d(self, 1, k, 1, self.strides()[0]), view_2d(tensor, k, 1, tensor.strides()[0], 1),
            one, 1, 0);
+}
+
+void packed_product(const Tensor& matrix, const Tensor& panels, int64_t columns, const Tensor& bias,
+                    Tensor& out) {
+  const Tensor packed = ops::as_contiguous(panels);
+  const Tensor last = bias.defined() ? ops::as_contiguous(bias) : bias;
+  // Columns of C are adjacent, and memory that is read is not written.
+  const bool in_place = (out.strides()[1] == 1 || columns <= 1) && out.storage() != packed.storage() &&
+                        (!last.defined() || out.storage() != last.storage());
+  Tensor result = in_place ? out : make_empty(out.sizes(), out.dtype());
+  TENON_DISPATCH_SWITCH(matrix.dtype(), "_packed_product", "float32, float64", TENON_CASES_FLOATING([&] {
+                          GemmArgs<scalar_t> g;
+                          g.m = out.sizes()[0], g.n = columns, g.k = matrix.sizes()[1];
+                          g.a = static_cast<const scalar_t*>(matrix.data_ptr());
+                          g.a_row = matrix.strides()[0], g.a_col = matrix.strides()[1];
+                          g.b = static_cast<const scalar_t*>(packed.data_ptr());
+                          g.b_row = kGemmPanel<scalar_t>, g.b_col = 1, g.b_panel = g.k * kGemmPanel<scalar_t>;
+                          g.c = static_cast<scalar_t*>(result.data_ptr());
+                          g.c_row = result.strides()[0], g.c_col = 1;
+                          if (last.defined()) g.bias = static_cast<const scalar_t*>(last.data_ptr());
+                          gemm(g);
+                        }));
+  report_kernel("_packed_product", kOwnKernel);
+  if (!in_place) ops::copy_elements(out, result, "_packed_product");
 }
 
 }  // namespace tenon::cpu

@@ -12,6 +12,7 @@
 #include "tenon/core/tensor.h"
 #include "tenon/generated/recurrent/kernels.h"
 #include "tenon/ops/elements/elements.h"
+#include "tenon/ops/matmul/panels.h"
 #include "tenon/ops/recurrent/geometry.h"
 
 namespace tenon::cpu {
@@ -30,6 +31,7 @@ constexpr double kParallelWork = 1 << 20;
 struct Operand {
   const void* data;
   int64_t row, column;
+  int64_t panel = 0;  // GemmArgs::b_panel
 };
 
 template <class T>
@@ -37,7 +39,7 @@ void multiply_as(int64_t m, int64_t n, int64_t k, Operand a, Operand b, RowSpan 
   GemmArgs<T> g;
   g.m = m, g.n = n, g.k = k;
   g.a = static_cast<const T*>(a.data), g.a_row = a.row, g.a_col = a.column;
-  g.b = static_cast<const T*>(b.data), g.b_row = b.row, g.b_col = b.column;
+  g.b = static_cast<const T*>(b.data), g.b_row = b.row, g.b_col = b.column, g.b_panel = b.panel;
   g.c = reinterpret_cast<T*>(c.data), g.c_row = c.row / static_cast<int64_t>(sizeof(T)), g.c_col = 1;
   g.beta = adds ? T(1) : T(0);
   gemm(g);
@@ -48,8 +50,7 @@ class Recurrence {
  public:
   /// `like`: the input or the output.
   Recurrence(const Tensor& like, const Tensor& hx, const Tensor& cx, const Tensor& weight, const Tensor& bias,
-             const Tensor& projection, const Tensor& batch_sizes, int64_t cell, bool reverse,
-             bool may_be_turned = false)
+             const Tensor& projection, const Tensor& batch_sizes, int64_t cell, bool reverse)
       : shape_(ops::recurrence_shape(like, hx, cx, weight, bias, projection, batch_sizes, cell)),
         steps_(ops::recurrence_steps(shape_, batch_sizes, reverse)),
         type_(ops::recurrence_dtype(like.dtype())),
@@ -59,16 +60,10 @@ class Recurrence {
         gate_bytes_(shape_.gates * hidden_bytes_),
         hx_(dense(hx)),
         cx_(dense(cx)),
-        weight_(may_be_turned && is_turned(weight) ? weight : dense(weight)),
+        weight_(dense(weight)),
         projection_(dense(projection)) {}
 
  protected:
-  /// Whether a weight's columns are side by side, in the type that computes: no product needs to pack it.
-  bool is_turned(const Tensor& weight) const {
-    const auto sizes = weight.sizes(), strides = weight.strides();
-    return weight.dtype() == type_ && sizes[0] > 1 && sizes[1] > 1 && strides[0] == 1 &&
-           strides[1] == sizes[0];
-  }
   Tensor dense(const Tensor& t) const {
     return t.defined() ? ops::as_contiguous(ops::as_dtype(t, type_)) : t;
   }
@@ -142,7 +137,7 @@ class Forward : Recurrence {
  public:
   Forward(const Tensor& input, const Tensor& hx, const Tensor& cx, const Tensor& weight, const Tensor& bias,
           const Tensor& projection, const Tensor& batch_sizes, int64_t cell, bool reverse)
-      : Recurrence(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse, true),
+      : Recurrence(input, hx, cx, weight, bias, projection, batch_sizes, cell, reverse),
         input_(dense(input)),
         bias_(bias.defined() ? dense(bias) : make_zeros(shape_.gates * shape_.hidden)) {}
 
@@ -158,41 +153,28 @@ class Forward : Recurrence {
   }
 
  private:
-  /// The transposed weight as panels of columns, each dense, as the product reads them: every step reads all
-  /// of it. Few steps do not pay for the copy.
+  /// The transposed weight in panels, as the product reads them: every step reads all of it. Few steps do
+  /// not pay for the copy.
   void pack_weight() {
     constexpr size_t kFewSteps = 4;
-    if (steps_.size() < kFewSteps || is_turned(weight_)) return;
-    const int64_t n = shape_.gates * shape_.hidden, k = shape_.size;
-    // Wide enough for the sums of few rows to hide the latency of fma, narrow enough for a panel to stay in
-    // L1.
-    panel_ = (shape_.batch == 1 ? 512 : shape_.batch <= 3 ? 256 : 128) / item_;
-    packed_ = scratch((n + panel_ - 1) / panel_, k * panel_);
-    for (int64_t j = 0; j < n; j += panel_) {
-      kHost.transpose(panel_at(j), panel_ * item_, rows_of(weight_, k * item_).from(j).data, k * item_,
-                      static_cast<size_t>(std::min(panel_, n - j)), static_cast<size_t>(k),
+    if (shape_.is_packed) packed_ = weight_;
+    if (shape_.is_packed || steps_.size() < kFewSteps) return;
+    const int64_t n = shape_.gates * shape_.hidden, k = shape_.size, width = ops::panel_width(type_);
+    packed_ = scratch((n + width - 1) / width, k * width);
+    for (int64_t j = 0; j < n; j += width) {
+      kHost.transpose(rows_of(packed_, k * item_).from(j).data, width * item_,
+                      rows_of(weight_, k * item_).from(j).data, k * item_,
+                      static_cast<size_t>(std::min(width, n - j)), static_cast<size_t>(k),
                       static_cast<size_t>(item_));
     }
-  }
-  std::byte* panel_at(int64_t column) const {
-    return rows_of(packed_, shape_.size * item_).from(column).data;
   }
 
   /// The products of states with the weight.
   void multiply_states(RowSpan states, int64_t rows, RowSpan products) const {
-    const int64_t n = shape_.gates * shape_.hidden, k = shape_.size;
-    if (!packed_.defined())
-      return multiply(rows, n, k, left(states),
-                      {weight_.data_ptr(), weight_.strides()[1], weight_.strides()[0]}, products);
-    // A product of more would pack its operands.
-    constexpr int64_t kLeastRows = 12, kMostProducts = int64_t{96} * 96 * 96;
-    const int64_t most = std::max(kLeastRows, kMostProducts / std::max<int64_t>(panel_ * k, 1));
-    for (int64_t r = 0; r < rows; r += most) {
-      for (int64_t j = 0; j < n; j += panel_) {
-        multiply(std::min(most, rows - r), std::min(panel_, n - j), k, left(states.from(r)),
-                 {panel_at(j), panel_, 1}, products.from(r).shifted(j * item_));
-      }
-    }
+    const int64_t n = shape_.gates * shape_.hidden, k = shape_.size, width = ops::panel_width(type_);
+    const Operand right = packed_.defined() ? Operand{packed_.data_ptr(), width, 1, k * width}
+                                            : Operand{weight_.data_ptr(), 1, k};
+    multiply(rows, n, k, left(states), right, products);
   }
 
   void run(int64_t first, int64_t last) {
@@ -225,7 +207,6 @@ class Forward : Recurrence {
 
   const Tensor input_, bias_;
   Tensor packed_;
-  int64_t panel_ = 0;
   RowSpan output_, h_, c_, kept_;
   bool keep_ = false;
 };

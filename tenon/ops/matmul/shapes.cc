@@ -4,6 +4,7 @@
 #include "tenon/generated/matmul/shapes.h"
 #include "tenon/iter/geometry.h"
 #include "tenon/ops/matmul/factors.h"
+#include "tenon/ops/matmul/panels.h"
 
 namespace tenon::ops::shape {
 namespace {
@@ -84,6 +85,25 @@ void dot(OutputSpecs& out, HeaderRef self, HeaderRef tensor) {
                           self.sizes()[0], tensor.sizes()[0]));
   check_dtypes(self, tensor, "dot", "self", "tensor");
   out.set(0, {}, self.dtype());
+}
+
+void packed_product(OutputSpecs& out, HeaderRef matrix, HeaderRef panels, int64_t columns, HeaderRef bias) {
+  check_ndim(matrix, 2, "_packed_product", "matrix");
+  check_ndim(panels, 3, "_packed_product", "panels");
+  check_dtypes(matrix, panels, "_packed_product", "matrix", "panels");
+  TENON_CHECK(has_panels(matrix.dtype()), NotImplemented,
+              fmt::format("_packed_product: not implemented for {}", name(matrix.dtype())));
+  if (bias.defined()) check_dtypes(matrix, bias, "_packed_product", "matrix", "bias");
+  TENON_CHECK(columns >= 0, Value,
+              fmt::format("_packed_product: expected `columns` of at least 0, got {}", columns));
+  const Dims expected{panel_count(columns, matrix.dtype()), matrix.sizes()[1], panel_width(matrix.dtype())};
+  TENON_CHECK(panels.sizes() == IntArrayRef(expected), Shape,
+              fmt::format("_packed_product: expected `panels` {} for `matrix` {} and {} columns, got {}",
+                          to_string(IntArrayRef(expected)), to_string(matrix.sizes()), columns,
+                          to_string(panels.sizes())));
+  TENON_CHECK(!bias.defined() || (bias.dim() == 1 && bias.sizes()[0] == columns), Shape,
+              fmt::format("_packed_product: expected `bias` [{}], got {}", columns, to_string(bias.sizes())));
+  out.set(0, {matrix.sizes()[0], columns}, matrix.dtype());
 }
 
 namespace {

@@ -15,6 +15,7 @@ enum class Cell : uint8_t { Relu, Tanh, Lstm, Gru };
 struct RecurrenceShape {
   Cell cell = Cell::Tanh;
   bool onnx_order = false;  ///< Gates are i, o, f, g of LSTM, z, r, n of GRU.
+  bool is_packed = false;   ///< The weight is in panels, as _packed_product takes its transpose.
   int64_t gates = 1;        ///< Blocks of `hidden` rows of a weight.
   int64_t kept_gates = 0;   ///< Blocks of `hidden` that gradients need of each row.
   int64_t hidden = 0;       ///< Elements of a gate, and of a cell state.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tenon/generated/recurrent/shapes.h"
+#include "tenon/ops/matmul/panels.h"
 #include "tenon/ops/recurrent/geometry.h"
 
 namespace tenon::ops {
@@ -52,16 +53,25 @@ RecurrenceShape recurrence_shape(HeaderRef input, HeaderRef hx, HeaderRef cx, He
                   Dims{batch_sizes.dim() > 0 ? batch_sizes.sizes()[0] : 0});
   if (input.dim() != (packed ? 2 : 3)) refuse("`input` [steps, batch, *], or packed [rows, *]", input);
   if (hx.dim() != 2) refuse("`hx` [batch, size]", hx);
-  if (weight.dim() != 2 || weight.sizes()[0] % s.gates != 0)
-    refuse("`weight` [gates * hidden_size, size]", weight);
-  s.hidden = weight.sizes()[0] / s.gates;
+  s.is_packed = weight.dim() == 3;
+  if (!s.is_packed && (weight.dim() != 2 || weight.sizes()[0] % s.gates != 0))
+    refuse("`weight` [gates * hidden_size, size], or its panels", weight);
   s.size = weight.sizes()[1];
+  if (!s.is_packed)
+    s.hidden = weight.sizes()[0] / s.gates;
+  else
+    s.hidden = projection.defined() && projection.dim() == 2 ? projection.sizes()[1] : s.size;
   s.batch = packed ? hx.sizes()[0] : input.sizes()[1];
   s.steps = packed ? batch_sizes.sizes()[0] : input.sizes()[0];
   s.rows = packed ? input.sizes()[0] : s.steps * s.batch;
   if (s.steps == 0) refuse("a sequence of at least one step", input);
   check_operand("hx", hx, type, Dims{s.batch, s.size});
-  check_operand("weight", weight, type, Dims{s.gates * s.hidden, projection.defined() ? s.size : s.hidden});
+  const int64_t columns = s.gates * s.hidden;
+  TENON_CHECK(!s.is_packed || has_panels(type), NotImplemented,
+              fmt::format("_recurrence: panels of {} are not implemented", name(type)));
+  check_operand("weight", weight, type,
+                s.is_packed ? Dims{panel_count(columns, type), s.size, panel_width(type)}
+                            : Dims{columns, projection.defined() ? s.size : s.hidden});
   TENON_CHECK(cx.defined() == lstm && (lstm || !projection.defined()), Value,
               "_recurrence: LSTM has `cx` and may have `projection`; other cells have neither");
   if (lstm) check_operand("cx", cx, type, Dims{s.batch, s.hidden});
@@ -113,6 +123,7 @@ void recurrence_backward(OutputSpecs& out, HeaderRef grad_output, HeaderRef grad
                          HeaderRef batch_sizes, HeaderRef output, HeaderRef kept, int64_t cell,
                          bool reverse) {
   const RecurrenceShape s = recurrence_shape(output, hx, cx, weight, bias, projection, batch_sizes, cell);
+  if (s.is_packed) refuse("for gradients, `weight` [gates * hidden_size, size]", weight);
   const DType type = output.dtype();
   check_operand("output", output, type, with_last(output, s.size));
   check_operand("grad_output", grad_output, type, output.sizes());

@@ -149,6 +149,26 @@ def _tensordot(a, b, mine, theirs):
     return np.tensordot(a, b, (mine, theirs))
 
 
+# Products of packed matrices: panels of 128 bytes of columns, whose last one may have columns that are not used.
+
+
+def packed_product_samples(m, shapes):
+    for rows, k, n in shapes:
+        width = 16 if m.dtype.name == "float64" else 32
+        for bias in (None, m.tensor([n])):
+            yield sample(m.tensor([rows, k]), m.tensor([-(-n // width), k, width]), n, bias)
+
+
+def _packed_product_samples(m):
+    if m.kind not in ("zero_dim", "channels_last", "promotion"):
+        yield from packed_product_samples(m, ((0, 5, 3), (2, 0, 40), (2, 3, 0)) if m.kind == "empty" else ((m.size(3), 9, 33), (2, m.size(7), 64)))
+
+
+def _packed_product(matrix, panels, columns, bias=None):
+    b = panels.transpose(1, 0, 2).reshape(panels.shape[1], panels.shape[0] * panels.shape[2])[:, :columns]
+    return matrix @ b + (0 if bias is None else bias)
+
+
 # Products of integers of 8 bits. A packed matrix has panels of 16 columns: the sums of their differences from their zeros
 # and the zeros, both int32, and for each four k and each column four elements, as int8.
 
@@ -244,6 +264,9 @@ ROWS = [
     _row("mv", _fixed("mk", "k"), _mm),
     Row("outer", _fixed("m", "n"), _outer, operands=(0, 1), complex_ulps=4, infinite="class",
         absent=_ABSENT),
+    Row("_packed_product", _packed_product_samples, _packed_product, result=lambda s: s.args[0].dtype, ulps=4, magnitude=True, infinite="class",
+        absent={**_ABSENT, "promotion": "one dtype"}, refuse=("bool", "integral", "complex", "float16", "bfloat16"), one_dtype=(0, 1, 3),
+        no_peer="PyTorch has none", grad_constant=(0, 1, 3)),
     Row("_int8_pack", _int8_pack_samples, _int8_pack, result=lambda s: "int8", **_OF_BYTES),
     Row("_int8_product", _int8_product_samples, _int8_product, result=lambda s: "int32", **_OF_BYTES),
 ]  # fmt: skip

@@ -109,14 +109,19 @@ def decoding_rows(folder):
     bound = bound_runs(folder / "decoder.onnx", caches, context)
     with tenon.no_grad():
         assert max(float(np.abs(ours(i).numpy() - bound(i)).max()) for i in range(8)) < 1e-4
-    yield "GPT decoding", "ONNX Runtime", 1.0, lambda: per_run(ours, steps), lambda: per_run(bound, steps)
+
+    def fastest(run):
+        """Of eleven passes, as run_program takes it."""
+        return min(per_run(run, steps) for _ in range(11))
+
+    yield "GPT decoding", "ONNX Runtime", 1.0, lambda: fastest(ours), lambda: fastest(bound)
     if (program := ROOT / "build/release/bench/run_program").exists():
 
 
         def compiled():
             return float(subprocess.run([program, folder / "decoder.program", str(steps)], check=True, capture_output=True).stdout)
 
-        yield "GPT decoding", "C++", 1.1, lambda: per_run(ours, steps), compiled
+        yield "GPT decoding", "C++", 1.1, lambda: fastest(ours), compiled
 
 
 def bound_runs(path, caches, context):

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "tenon/core/error.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/convolution/operators.h"
 #include "tenon/generated/copy/operators.h"
+#include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/matmul/operators.h"
 #include "tenon/generated/norm/operators.h"
 #include "tenon/generated/recurrent/operators.h"
@@ -64,6 +66,7 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
     traced |= is_traced(t);
     if (((info.written >> i) & 1u) == 0 || !t.defined()) return;
     forget_layers(*t.storage());
+    row_products_.forget(*t.storage());
     if (is_traced(t)) return written.push_back(t);
     TENON_CHECK(
         made_.contains(&*t.storage()), Value,
@@ -78,6 +81,7 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   for (const Tensor& t : written)
     if (!is_traced(t) || is_input(t)) take_over(t);
   if (!exact_ && fold_norm(info, stack, first)) return;
+  if (take_rows(info, stack, first)) return;
   Stack packed;
   const bool is_packed = !exact_ && pack_right(info, stack, first, packed);
   if (!is_packed && !exact_) turn_weight(info, stack, first);
@@ -158,10 +162,7 @@ void Tracer::take_over(const Tensor& t) {
 // _packed_product takes in place of a right matrix.
 Tensor Tracer::laid_out(const Tensor& weight, Layout layout) {
   for (const auto& [known, copy, its_layout] : copies_) {
-    if (layout == its_layout && known.storage() == weight.storage() &&
-        known.storage_offset() == weight.storage_offset() && known.sizes() == weight.sizes() &&
-        known.strides() == weight.strides())
-      return copy;
+    if (layout == its_layout && is_same_view(known, weight)) return copy;
   }
   Tensor copy;
   if (layout == Layout::Turned) {
@@ -182,27 +183,57 @@ Tensor Tracer::laid_out(const Tensor& weight, Layout layout) {
   return copy;
 }
 
+namespace {
+
+/// mm, or addmm of a row and a product as they are.
+struct PlainProduct {
+  const Tensor &matrix, &right;
+  Tensor bias;  // [n]; undefined: none
+};
+
+std::optional<PlainProduct> plain_product(const graph::OperatorInfo& info, const Stack& stack, size_t first) {
+  const bool adds = info.op == operators::addmm;
+  if (!adds && info.op != operators::mm) return std::nullopt;
+  const size_t left = first + info.op.traits().anchor.left;
+  PlainProduct product{stack.at<Tensor>(left), stack.at<Tensor>(left + 1), {}};
+  if (!adds) return product;
+  const auto is_one = [&](size_t i) { return stack.at<Scalar>(i).to_complex() == 1.0; };
+  product.bias = stack.at<Tensor>(first);
+  const bool is_row = product.bias.sizes() == IntArrayRef{product.right.sizes()[1]};
+  return is_row && is_one(first + 3) && is_one(first + 4) ? std::optional(product) : std::nullopt;
+}
+
+}  // namespace
+
+bool Tracer::take_rows(const graph::OperatorInfo& info, Stack& stack, size_t first) {
+  const auto product = plain_product(info, stack, first);
+  if (!product || is_traced(product->right) || (product->bias.defined() && is_traced(product->bias)) ||
+      !(is_made(product->matrix) || is_input(product->matrix)))
+    return false;
+  const Tensor rows =
+      row_products_.take(product->matrix, product->right, product->bias, [&](const Tensor& all) {
+        return product->bias.defined() ? addmm(product->bias, all, product->right) : mm(all, product->right);
+      });
+  if (!rows.defined()) return false;
+  stack.drop(stack.size() - first);
+  stack.push(rows);
+  return true;
+}
+
 // mm and addmm of a constant on the right as a product of packed panels, with the same bits.
 bool Tracer::pack_right(const graph::OperatorInfo& info, const Stack& stack, size_t first, Stack& call) {
   // Few rows read a large matrix at the speed of memory as it is.
   constexpr size_t kMostBytes = size_t{2} << 20;
   constexpr int64_t kFewRows = 4;
-  const bool adds = info.op == operators::addmm;
-  if (!adds && info.op != operators::mm) return false;
-  const size_t left = first + info.op.traits().anchor.left;
-  const Tensor &matrix = stack.at<Tensor>(left), &right = stack.at<Tensor>(left + 1);
+  const auto product = plain_product(info, stack, first);
+  if (!product) return false;
+  const auto& [matrix, right, bias] = *product;
   if (is_traced(right) || !ops::has_panels(right.dtype()) || right.numel() == 0 ||
       (matrix.sizes()[0] <= kFewRows && right.nbytes() > kMostBytes))
     return false;
   const int64_t n = right.sizes()[1];
   // Zeros of the last panel are read, too.
   if (ops::panel_count(n, right.dtype()) * ops::panel_width(right.dtype()) > n + n / 4) return false;
-  Tensor bias;
-  if (adds) {
-    const auto is_one = [&](size_t i) { return stack.at<Scalar>(i).to_complex() == 1.0; };
-    bias = stack.at<Tensor>(first);
-    if (bias.sizes() != IntArrayRef{n} || !is_one(first + 3) || !is_one(first + 4)) return false;
-  }
   const Tensor panels = laid_out(right, Layout::Panels);
   call.push(matrix);
   call.push(panels);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tenon/builder/graph_writer.h"
+#include "tenon/builder/row_products.h"
 
 namespace tenon::builder {
 
@@ -51,6 +52,7 @@ class Tracer final : public GraphWriter {
   bool is_fixed(std::initializer_list<tenon::Tensor> weights, DType dtype) const;
   bool fold_into_convolution(const Stack& arguments, const Affine& norm, Stack& call) const;
   bool fold_into_product(const Layer& layer, const Affine& norm, Stack& call) const;
+  bool take_rows(const graph::OperatorInfo& info, Stack& stack, size_t first);
   bool pack_right(const graph::OperatorInfo& info, const Stack& stack, size_t first, Stack& call);
   void turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t first);
   enum class Layout { Turned, Panels };
@@ -65,6 +67,7 @@ class Tracer final : public GraphWriter {
     Layout layout;
   };
   std::vector<Copy> copies_;
+  RowProducts row_products_;
   std::vector<tenon::Storage> kept_;  // so that addresses are not used again
 };
 

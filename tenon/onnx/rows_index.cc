@@ -42,8 +42,14 @@ const Tensor& indices(N& n) {
 }
 
 void gather_of(N& n) {
-  const Tensor& x = n.tensor(0);
-  n.set(taken(x, n.axis(n.integer("axis", 0), x.sizes().size()), indices(n)));
+  const Tensor &x = n.tensor(0), &index = indices(n);
+  const int64_t axis = n.axis(n.integer("axis", 0), x.sizes().size());
+  // One place that the file names is a view.
+  if (n.is_constant(1) && index.dim() == 0) {
+    const int64_t place = index.item().to_int(), size = size_of(x, axis);
+    if (-size <= place && place < size) return n.set(select(x, axis, place));
+  }
+  n.set(taken(x, axis, index));
 }
 void gather_elements(N& n) {
   const Tensor& x = n.tensor(0);

@@ -93,6 +93,48 @@ def test_weights_are_packed_where_products_read_several_rows():
         assert tenon.equal(tenon.inference(f, x)(x), f(x))
 
 
+def unrolled(x, w, b=None, rows=20):
+    return tenon.stack([tenon.addmm(b, x[i], w) if b is not None else x[i] @ w for i in range(rows)])
+
+
+def with_writes_between(x, w):
+    x, results = x * 2, []
+    for i in range(20):
+        results.append(x[i] @ w)
+        if i % 5 == 4:
+            x[(i + 1) % 20 :].add_(results[-1].sum())
+    return tenon.stack(results)
+
+
+def with_results_that_are_written(x, w):
+    x = x + 1
+    first = [(x[i] @ w).relu_() for i in range(20)]
+    return tenon.stack(first + [x[i] @ w for i in range(20)])
+
+
+def of_columns(x, w):
+    x = x.permute(1, 2, 0).contiguous()  # [1, k, rows]
+    return tenon.stack([x[:, :, i] @ w for i in range(20)])
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_products_of_rows_by_one_weight_are_one_product(exact):
+    weight, bias, x = tenon.randn(70, 64), tenon.randn(64), tenon.randn(20, 1, 70)
+    steps = {}
+    for f in (unrolled, with_writes_between, with_results_that_are_written, of_columns):
+        run = tenon.inference(lambda x, f=f: f(x, weight), x, exact=exact)
+        steps[f] = int(re.search(r"(\d+) steps", run.report())[1])
+        for given in (x, tenon.randn(20, 1, 70)):
+            assert tenon.equal(run(given), f(given, weight)), f
+    assert steps[unrolled] < 8 and steps[of_columns] < 8 and steps[with_writes_between] > 20, steps
+    # Rows of a tensor that nothing is added up of: two of two, of which one is asked for twice, and a few of many.
+    for rows, few in ((20, 20), (2, 2), (1000, 4)):
+        x = tenon.randn(rows, 3, 70)
+        run = tenon.inference(lambda x, few=few: unrolled(x, weight, bias, few), x, exact=exact)
+        assert tenon.equal(run(x), unrolled(x, weight, bias, few))
+        assert ("4 steps" in run.report()) == (rows == 20), run.report()
+
+
 def test_a_norm_is_folded_into_the_convolution_before_it():
     net, x = convnet(), tenon.randn(1, 3, 12, 12)
     exact, folded = tenon.inference(net, x, exact=True), tenon.inference(net, x)

@@ -64,6 +64,28 @@ HWY_INLINE void direct(D d, const GemmArgs<T>& g) {
   }
 }
 
+/// Many rows of A, each read by few panels of B: packing A would cost more than it saves. Slices of A stay in
+/// L1 while the panels pass by.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void direct_slices(D d, const GemmArgs<T>& g) {
+  const int64_t rows = std::max<int64_t>(kTileRows * 4, 32768 / sizeof(T) / g.k / kTileRows * kTileRows);
+  GemmArgs<T> slice = g;
+  if (g.b_panel == 0) {
+    slice.b_panel = g.k * kGemmPanel<T>;
+    const int64_t panels = (g.n + kGemmPanel<T> - 1) / kGemmPanel<T>;
+    T* packed = static_cast<T*>(
+        gemm_scratch(GemmScratch::PackedB, static_cast<size_t>(panels * slice.b_panel) * sizeof(T)));
+    pack_b_block(d, packed, slice.b_panel, kGemmPanel<T>, g.b, g.b_row, g.b_col, g.k,
+                 static_cast<size_t>(g.n));
+    slice.b = packed;
+  }
+  for (int64_t i = 0; i < g.m; i += rows, slice.a += rows * g.a_row, slice.c += rows * g.c_row) {
+    check_stop();
+    slice.m = std::min(rows, g.m - i);
+    direct(d, slice);
+  }
+}
+
 /// Whether C may hold running totals, being written only and contiguous.
 template <class T>
 bool totals_fit_c(const GemmArgs<T>& g) {
@@ -250,6 +272,7 @@ HWY_INLINE bool few_rows(D d, const GemmArgs<T>& g, const S* b) {
 template <class T>
 void product(const GemmArgs<T>& g) {
   const hn::ScalableTag<T> d;
+  constexpr int64_t kFewColumns = 512 / sizeof(T);
   constexpr int64_t kSmallLeft = 32768 / sizeof(T);  // stays in L1 without being packed
   if (g.k == 1 && g.b_col == 1 && g.b_panel == 0 && !g.bias && final_output(g).plain()) {
     outer(d, g);
@@ -258,6 +281,8 @@ void product(const GemmArgs<T>& g) {
   } else if (g.m < 16 || g.m * g.n * g.k <= int64_t{96} * 96 * 96 ||
              (g.b_panel != 0 && g.m * g.k <= kSmallLeft)) {
     direct(d, g);
+  } else if (g.n <= kFewColumns && g.k <= kGemmBlock && g.a_col == 1) {
+    direct_slices(d, g);
   } else {
     large(d, g, g.b);
   }

@@ -237,8 +237,10 @@ bool multiply_positions(const WindowProduct<T>& p, const Image& input, const Ima
     m.a = reinterpret_cast<const T*>(input.data + group * p.windows_group);
     m.b = reinterpret_cast<const T*>(weight.data + group * p.weights_group);
     m.c = reinterpret_cast<T*>(out.data + group * p.out_group);
+    const bool adds = p.bias && m.beta == T(0);
+    m.bias = adds ? p.bias + group * m.n : nullptr;
     gemm(m);
-    if (!p.bias) continue;
+    if (!p.bias || adds) continue;
     for (int64_t i = 0; i < m.m; ++i) {
       T* row = m.c + i * m.c_row;
       for (int64_t j = 0; j < m.n; ++j) row[j] += p.bias[group * m.n + j];

@@ -183,9 +183,9 @@ HWY_NOINLINE void add_columns(D d, int64_t depth, const T* a, ptrdiff_t a_row, p
   }
 }
 
-/// A line of memory of each of one vector of columns, as rows: what `p` of all columns are.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void load_lines(D d, const T* const* column, int64_t p, hn::Vec<D>* rows) {
+/// A line of memory of each of one vector of columns, which begins at column(lane), as rows.
+template <class D, class Columns, class T = hn::TFromD<D>>
+HWY_INLINE void load_lines(D d, const Columns& column, hn::Vec<D>* rows) {
   constexpr size_t kLanes = hn::MaxLanes(D()), kLine = 64 / sizeof(T);
   if constexpr (kLanes == 16) {
     // Each line is loaded once: columns a power of two apart share a cache set, which has fewer ways. Blocks
@@ -193,8 +193,8 @@ HWY_INLINE void load_lines(D d, const T* const* column, int64_t p, hn::Vec<D>* r
     hn::Vec<D> block[kLanes];
 #pragma GCC unroll 4
     for (size_t c = 0; c < 4; ++c) {
-      const auto v0 = hn::LoadU(d, column[c] + p), v1 = hn::LoadU(d, column[c + 4] + p);
-      const auto v2 = hn::LoadU(d, column[c + 8] + p), v3 = hn::LoadU(d, column[c + 12] + p);
+      const auto v0 = hn::LoadU(d, column(c)), v1 = hn::LoadU(d, column(c + 4));
+      const auto v2 = hn::LoadU(d, column(c + 8)), v3 = hn::LoadU(d, column(c + 12));
       const auto low02 = hn::ConcatLowerLower(d, v2, v0), low13 = hn::ConcatLowerLower(d, v3, v1);
       const auto high02 = hn::ConcatUpperUpper(d, v2, v0), high13 = hn::ConcatUpperUpper(d, v3, v1);
       block[c] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
@@ -209,18 +209,44 @@ HWY_INLINE void load_lines(D d, const T* const* column, int64_t p, hn::Vec<D>* r
 #pragma GCC unroll 8
     for (size_t i = 0; i < kLine; i += kBlockLanes<T>)
       load_transposed(
-          d, [&](size_t lane) { return column[lane] + p + static_cast<int64_t>(i); }, rows + i);
+          d, [&](size_t lane) HWY_ATTR { return column(lane) + i; }, rows + i);
+  }
+}
+
+/// The elements of a line of each column, in ascending k: use(i, vector) for each. bfloat16 changes places in
+/// pairs, which are the upper halves of float32 once they are apart.
+template <class D, class S, class Use, class T = hn::TFromD<D>>
+HWY_INLINE void for_lines(D d, const S* const* columns, int64_t p, const Use& use) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  if constexpr (std::is_same_v<S, T>) {
+    hn::Vec<D> lines[kLine];
+    load_lines(
+        d, [&](size_t lane) HWY_ATTR { return columns[lane] + p; }, lines);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kLine; ++i) use(i, lines[i]);
+  } else {
+    const hn::RebindToUnsigned<D> pairs;
+    hn::Vec<decltype(pairs)> lines[kLine];
+    load_lines(
+        pairs, [&](size_t lane) HWY_ATTR { return reinterpret_cast<const uint32_t*>(columns[lane] + p); },
+        lines);
+    const auto upper = hn::Set(pairs, 0xFFFF0000u);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kLine; ++i) {
+      use(2 * i, hn::BitCast(d, hn::ShiftLeft<16>(lines[i])));
+      use(2 * i + 1, hn::BitCast(d, hn::And(lines[i], upper)));
+    }
   }
 }
 
 /// Adds `depth` k of `vecs` vectors of columns, from `at` on, to the sums of kRows rows; those from `rows` on
 /// are the last one again. The runs are long enough for the processor to see that memory is read in order,
 /// and to ask for it.
-template <size_t kRows, class D, class T = hn::TFromD<D>>
+template <size_t kRows, class D, class S, class T = hn::TFromD<D>>
 HWY_NOINLINE void add_turned(D d, int64_t depth, const T* a, size_t rows, ptrdiff_t a_row, ptrdiff_t a_col,
-                             const T* const* columns, size_t vecs, int64_t at, T* sums) {
+                             const S* const* columns, size_t vecs, int64_t at, T* sums) {
   using V = hn::Vec<D>;
-  constexpr int64_t kLine = 64 / sizeof(T);
+  constexpr int64_t kLine = 64 / sizeof(S);
   const size_t lanes = hn::Lanes(d);
   const T* ar[kRows];
   for (size_t r = 0; r < kRows; ++r) ar[r] = a + static_cast<ptrdiff_t>(std::min(r, rows - 1)) * a_row;
@@ -233,25 +259,19 @@ HWY_NOINLINE void add_turned(D d, int64_t depth, const T* a, size_t rows, ptrdif
       for (size_t r = 0; r < kRows; ++r) sum[r] = fused_mul_add(d, hn::Set(d, ar[r][p * a_col]), row, sum[r]);
     };
     int64_t p = 0;
-    for (; p + kLine <= depth; p += kLine) {
-      V lines[kLine];
-      load_lines(d, columns, at + p, lines);
-#pragma GCC unroll 16
-      for (int64_t i = 0; i < kLine; ++i) add(p + i, lines[i]);
-    }
+    for (; p + kLine <= depth; p += kLine)
+      for_lines(d, columns, at + p, [&](int64_t i, V row) HWY_ATTR { add(p + i, row); });
     if (p < depth && at + depth >= kLine) {
       // The last whole line of each column, without what was added before.
-      V lines[kLine];
-      load_lines(d, columns, at + depth - kLine, lines);
-#pragma GCC unroll 16
-      for (int64_t i = 0; i < kLine; ++i) {
-        if (depth - kLine + i >= p) add(depth - kLine + i, lines[i]);
-      }
+      const int64_t first = depth - kLine;
+      for_lines(d, columns, at + first, [&](int64_t i, V row) HWY_ATTR {
+        if (first + i >= p) add(first + i, row);
+      });
       p = depth;
     }
     for (; p < depth; ++p) {
       HWY_ALIGN T row[hn::MaxLanes(D())];
-      for (size_t l = 0; l < lanes; ++l) row[l] = columns[l][at + p];
+      for (size_t l = 0; l < lanes; ++l) row[l] = static_cast<T>(columns[l][at + p]);
       add(p, hn::Load(d, row));
     }
 #pragma GCC unroll 4
@@ -259,12 +279,14 @@ HWY_NOINLINE void add_turned(D d, int64_t depth, const T* a, size_t rows, ptrdif
   }
 }
 
-/// B has contiguous columns. A line of each of some columns is read and turned, in registers or, where the
-/// elements are converted, in L1, and added to sums, which stay there.
+/// B has contiguous columns. A line of each of some columns is read and turned, in registers or, where
+/// elements are converted for more rows than one pass adds, in L1, and added to sums, which stay there.
 template <class D, class S, class T = hn::TFromD<D>>
 HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
   constexpr size_t kMostWidth = kFewVecs * hn::MaxLanes(D());
-  constexpr bool kConverted = !std::is_same_v<S, T>;
+  constexpr bool kConverted = !std::is_same_v<S, T>, kPairs = std::is_same_v<S, BFloat16>;
+  constexpr int64_t kRowsOfPass = 4;
+  const bool turned = !kConverted || (kPairs && g.m <= kRowsOfPass);
   HWY_ALIGN T packed[kConverted ? kFewChunk * kMostWidth : 1];
   const S* column[kMostWidth];
   HWY_ALIGN T sums[static_cast<size_t>(kFewRows) * kMostWidth] = {};
@@ -272,35 +294,38 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), width = static_cast<int64_t>(kFewVecs) * lanes;
   for (int64_t j = 0; j < g.n; j += width, b += width * g.b_col) {
     const int64_t columns = std::min(width, g.n - j);
-    if (kConverted && columns < width) std::fill_n(packed, kFewChunk * width, T(0));
+    if (!turned && columns < width) std::fill_n(packed, kFewChunk * width, T(0));
     // Lanes without a column have the last one's sums, which are not stored.
     for (int64_t c = 0; c < width; ++c) column[c] = b + std::min(c, columns - 1) * g.b_col;
     for (int64_t p = 0; p < g.k;) {
       if (p % (16 * kGemmBlock) == 0) check_stop();
-      const int64_t depth = std::min(kConverted ? kFewChunk : kGemmBlock, g.k - p);
-      for (int64_t v = 0; kConverted && v * lanes < columns; ++v) {
-        pack_columns(d, packed + v * lanes, static_cast<size_t>(width), b + v * lanes * g.b_col + p, g.b_col,
-                     depth, static_cast<size_t>(std::min(lanes, columns - v * lanes)));
-      }
+      const int64_t depth = std::min(turned ? kGemmBlock : kFewChunk, g.k - p);
       const T* a = g.a + p * g.a_col;
+      if constexpr (!kConverted || kPairs) {
+        const auto add = g.m == 1   ? &add_turned<1, D, S>
+                         : g.m == 2 ? &add_turned<2, D, S>
+                                    : &add_turned<4, D, S>;
+        const auto vecs = static_cast<size_t>((columns + lanes - 1) / lanes);
+        if (turned) add(d, depth, a, static_cast<size_t>(g.m), g.a_row, g.a_col, column, vecs, p, sums);
+      }
       if constexpr (kConverted) {
+        for (int64_t v = 0; !turned && v * lanes < columns; ++v) {
+          pack_columns(d, packed + v * lanes, static_cast<size_t>(width), b + v * lanes * g.b_col + p,
+                       g.b_col, depth, static_cast<size_t>(std::min(lanes, columns - v * lanes)));
+        }
         // The lines after the next ones, of these columns or of the next.
         const int64_t coming = p + depth;
         const S* later = coming < g.k           ? b + coming
                          : j + 2 * width <= g.n ? b + width * g.b_col + coming - g.k
                                                 : b;
         int64_t wanted = columns;
-        for (int64_t r = 0; r < g.m; r += 4, wanted = 0) {
+        for (int64_t r = 0; !turned && r < g.m; r += kRowsOfPass, wanted = 0) {
           const auto add = g.m - r >= 4   ? &add_columns<4, D, S>
                            : g.m - r == 3 ? &add_columns<3, D, S>
                            : g.m - r == 2 ? &add_columns<2, D, S>
                                           : &add_columns<1, D, S>;
           add(d, depth, a + r * g.a_row, g.a_row, g.a_col, packed, sums + r * width, later, g.b_col, wanted);
         }
-      } else {
-        const auto add = g.m == 1 ? &add_turned<1, D> : g.m == 2 ? &add_turned<2, D> : &add_turned<4, D>;
-        const auto vecs = static_cast<size_t>((columns + lanes - 1) / lanes);
-        add(d, depth, a, static_cast<size_t>(g.m), g.a_row, g.a_col, column, vecs, p, sums);
       }
       p += depth;
       if (p % kGemmBlock == 0 || p == g.k) end_block(totals, sums, g.m * width, p <= kGemmBlock);

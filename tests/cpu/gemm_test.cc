@@ -125,7 +125,7 @@ TYPED_TEST(Gemm, EveryElementHasTheDefinedBitsOnEveryInstructionSet) {
   // Around the widths of tiles, one block of k and more, and the switch from direct to blocked.
   const int64_t shapes[][3] = {{1, 1, 1},   {8, 8, 8},     {1, 64, 17},     {1, 33, 300},  {2, 70, 259},
                                {3, 37, 20}, {5, 16, 9},    {7, 31, 257},    {13, 3, 600},  {33, 1, 40},
-                               {6, 129, 5}, {50, 47, 513}, {100, 110, 100}, {2000, 3, 520}};
+                               {6, 129, 5}, {50, 47, 513}, {100, 110, 100}, {700, 50, 30}, {2000, 3, 520}};
   for (const auto& [m, n, k] : shapes) {
     for (const bool scaled : {false, true}) {
       const T alpha = scaled ? T(0.7) : T(1), beta = scaled ? T(-1.3) : T(0);
@@ -177,10 +177,11 @@ TYPED_TEST(Gemm, APackedRightMatrixAndABiasHaveTheDefinedBitsOnEveryInstructionS
   using T = TypeParam;
   constexpr int64_t kWidth = kGemmPanel<T>;
   // Direct and blocked products, of one block of k and several, whose last panel is full or not.
-  const int64_t shapes[][3] = {{1, 1, 1},     {1, 130, 300}, {2, 64, 17},     {3, 100, 257}, {5, 33, 520},
-                               {17, 40, 600}, {70, 31, 400}, {37, 2090, 300}, {800, 35, 270}};
+  const int64_t shapes[][3] = {{1, 1, 1},     {1, 130, 300}, {2, 64, 17},     {3, 100, 257},  {5, 33, 520},
+                               {17, 40, 600}, {70, 31, 400}, {37, 2090, 300}, {800, 35, 270}, {700, 50, 30}};
   for (const auto& [m, n, k] : shapes) {
-    auto a = make<T>(m, k, Order::Padded), b = make<T>(k, n, Order::Row), c = make<T>(m, n, Order::Padded);
+    auto a = make<T>(m, k, m % 2 ? Order::Padded : Order::Row), b = make<T>(k, n, Order::Row);
+    Matrix<T> c(m, n, n + 3, 1);
     const int64_t panels = (n + kWidth - 1) / kWidth;
     Matrix<T> packed(panels * k, kWidth, kWidth, 1);
     std::vector<T> bias(static_cast<size_t>(n));

@@ -51,14 +51,7 @@ HWY_INLINE void panel_rows(D d, int64_t m, int64_t k, TileIn<T> in, TileOut<T> o
 /// Of the columns from `column` on.
 template <class T>
 TileOut<T> final_output(const GemmArgs<T>& g, int64_t column = 0) {
-  return {g.c + column * g.c_col,
-          g.c_row,
-          g.c_col,
-          g.alpha,
-          g.beta,
-          nullptr,
-          0,
-          g.bias ? g.bias + column : nullptr};
+  return {g.c + column * g.c_col, g.c_row, g.c_col, g.alpha, g.beta, nullptr, 0};
 }
 
 /// Most rows that these functions take.
@@ -150,6 +143,7 @@ HWY_INLINE void few_rows_by_rows(D d, const GemmArgs<T>& g, const S* b) {
     }
     finish_tile(d, totals, static_cast<size_t>(g.m), static_cast<size_t>(run), static_cast<size_t>(columns),
                 final_output(g, j));
+    if (g.bias) add_to_rows(d, g.bias + j, g.c + j, g.c_row, g.m, static_cast<size_t>(columns));
   }
 }
 
@@ -284,7 +278,8 @@ HWY_NOINLINE void add_turned(D d, int64_t depth, const T* a, size_t rows, ptrdif
 template <class D, class S, class T = hn::TFromD<D>>
 HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
   constexpr size_t kMostWidth = kFewVecs * hn::MaxLanes(D());
-  constexpr bool kConverted = !std::is_same_v<S, T>, kPairs = std::is_same_v<S, BFloat16>;
+  constexpr bool kConverted = !std::is_same_v<S, T>,
+                 kPairs = std::is_same_v<S, BFloat16> && HWY_TARGET != HWY_SSE4;
   constexpr int64_t kRowsOfPass = 4;
   const bool turned = !kConverted || (kPairs && g.m <= kRowsOfPass);
   HWY_ALIGN T packed[kConverted ? kFewChunk * kMostWidth : 1];
@@ -332,6 +327,7 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
     }
     finish_tile(d, totals, static_cast<size_t>(g.m), static_cast<size_t>(width), static_cast<size_t>(columns),
                 final_output(g, j));
+    if (g.bias) add_to_rows(d, g.bias + j, g.c + j, g.c_row, g.m, static_cast<size_t>(columns));
   }
 }
 

@@ -38,7 +38,7 @@ constexpr size_t panel_vecs(size_t rows) { return rows == 1 ? 8 : rows <= max_ro
 /// Small products: A is read in place, and so is B if its rows are contiguous or it is packed; else its
 /// panels are packed.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void direct(D d, const GemmArgs<T>& g) {
+HWY_NOINLINE void direct(D d, const GemmArgs<T>& g) {
   constexpr size_t kStackBytes = 16384;
   HWY_ALIGN T stack[kStackBytes / sizeof(T)];
   const size_t lanes = hn::Lanes(d);
@@ -60,6 +60,7 @@ HWY_INLINE void direct(D d, const GemmArgs<T>& g) {
       in.b_row = static_cast<ptrdiff_t>(width);
     }
     panel_rows(d, g.m, g.k, in, final_output(g, j), vecs, columns);
+    if (g.bias) add_to_rows(d, g.bias + j, g.c + j, g.c_row, g.m, columns);
     j += static_cast<int64_t>(columns);
   }
 }
@@ -101,6 +102,7 @@ struct PackedBlocks {
   int64_t panel_width;  ///< their columns: those of a tile, or as many as some tiles have
   int64_t rows, columns, k;
   const T* next = nullptr;  ///< the panel of B that is read after these; null: they are in a cache already
+  const T* bias = nullptr;  ///< added to the rows of C, which are then finished
 };
 
 /// The tiles of one pair of blocks, `out` being that of its first element: a panel of B stays in L1 while the
@@ -116,18 +118,19 @@ HWY_INLINE void multiply_packed(D d, const PackedBlocks<T>& in, const TileOut<T>
     const T* next = in.next && j + width < in.columns
                         ? in.b + (j + width) / in.panel_width * in.panel + (j + width) % in.panel_width
                         : in.next;
-    int64_t lines = next ? width / kLine : 0;
-    for (int64_t i = 0; i < in.rows; i += static_cast<int64_t>(kTileRows), next += kLine, --lines) {
+    const int64_t lines = next ? width / kLine : 0;
+    for (int64_t i = 0, line = 0; i < in.rows; i += static_cast<int64_t>(kTileRows), ++line) {
       const int64_t rows = std::min(static_cast<int64_t>(kTileRows), in.rows - i);
       TileOut<T> tile = out;
       tile.c += i * out.c_row + j * out.c_col;
       if (out.resume) tile.resume += i * out.resume_row + j;
-      if (out.bias) tile.bias += j;
       find_tile<D>(static_cast<size_t>(rows), static_cast<size_t>(vecs), columns != vecs * lanes)(
           d, in.k,
-          {in.a + i * in.k, 1, kTileRows, b, in.panel_width, kGemmPanel<T>, lines > 0 ? next : nullptr}, tile,
-          static_cast<size_t>(columns));
+          {in.a + i * in.k, 1, kTileRows, b, in.panel_width, kGemmPanel<T>,
+           line < lines ? next + line * kLine : nullptr},
+          tile, static_cast<size_t>(columns));
     }
+    if (in.bias) add_to_rows(d, in.bias + j, out.c + j, out.c_row, in.rows, static_cast<size_t>(columns));
   }
 }
 
@@ -187,9 +190,11 @@ HWY_INLINE void blocked(D d, const GemmArgs<T>& g, const S* b) {
           T* before = totals ? totals + ic * block_columns + (js - jc) : out.c;
           const ptrdiff_t before_row = totals ? block_columns : g.c_row;
           if (pc > 0) out.resume = before, out.resume_row = before_row;
-          if (pc + block_k < g.k) {
+          const bool last = pc + block_k == g.k;
+          blocks.bias = g.bias && last ? g.bias + js : nullptr;
+          if (!last) {
             out.c = before, out.c_row = before_row, out.c_col = 1;
-            out.alpha = 1, out.beta = 0, out.bias = nullptr;
+            out.alpha = 1, out.beta = 0;
           }
           blocks.rows = rows;
           multiply_packed(d, blocks, out);

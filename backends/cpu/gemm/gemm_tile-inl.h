@@ -31,7 +31,6 @@ struct TileOut {
   T alpha, beta;
   const T* resume;  ///< null in the first pass; unit column stride
   ptrdiff_t resume_row;
-  const T* bias = nullptr;  ///< of the tile's columns; null: none. With it, beta is 0 and c_col 1
 
   /// Whether totals are stored as they are.
   bool plain() const { return alpha == T(1) && beta == T(0) && c_col == 1; }
@@ -65,14 +64,24 @@ HWY_NOINLINE void finish_tile(D d, const T* total, size_t rows, size_t row_lengt
     for (; out.c_col == 1 && j + lanes <= columns; j += lanes) {
       auto x = hn::Mul(hn::Load(d, total + j), hn::Set(d, out.alpha));
       if (out.beta != T(0)) x = hn::Add(x, hn::Mul(hn::LoadU(d, c + j), hn::Set(d, out.beta)));
-      if (out.bias) x = hn::Add(x, hn::LoadU(d, out.bias + j));
       hn::StoreU(x, d, c + j);
     }
     for (; j < columns; ++j) {
       T* at = c + static_cast<ptrdiff_t>(j) * out.c_col;
       *at = finish_scalar(total[j], at, out.alpha, out.beta);
-      if (out.bias) *at += out.bias[j];
     }
+  }
+}
+
+/// Adds `bias`, of `columns` elements, to each of some rows of finished outputs with unit column stride.
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void add_to_rows(D d, const T* bias, T* c, ptrdiff_t c_row, int64_t rows, size_t columns) {
+  const size_t lanes = hn::Lanes(d);
+  for (int64_t i = 0; i < rows; ++i, c += c_row) {
+    size_t j = 0;
+    for (; j + lanes <= columns; j += lanes)
+      hn::StoreU(hn::Add(hn::LoadU(d, c + j), hn::LoadU(d, bias + j)), d, c + j);
+    for (; j < columns; ++j) c[j] += bias[j];
   }
 }
 
@@ -175,11 +184,9 @@ HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& ou
 #pragma GCC unroll 8
         for (size_t v = 0; v < kVecs; ++v) {
           if (kPartial && v + 1 == kVecs) {
-            if (out.bias) sum[i][v] = hn::Add(sum[i][v], load_first(d, out.bias + v * lanes, tail));
             store_first(sum[i][v], d, c + v * lanes, tail);
           } else {
             if (out.resume) sum[i][v] = hn::Add(hn::LoadU(d, before + v * lanes), sum[i][v]);
-            if (out.bias) sum[i][v] = hn::Add(sum[i][v], hn::LoadU(d, out.bias + v * lanes));
             hn::StoreU(sum[i][v], d, c + v * lanes);
           }
         }

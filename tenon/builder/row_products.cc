@@ -39,9 +39,9 @@ std::optional<Place> place_of(const Tensor& rows) {
 
 Tensor RowProducts::take(const Tensor& rows, const Tensor& weight, const Tensor& bias,
                          const std::function<Tensor(const Tensor&)>& multiply) {
-  // One product of all rows is made once a few were asked for, and at least an eighth of all: what it
-  // computes in vain costs less than the weight that each further one would read.
-  constexpr int64_t kLeastTimes = 3, kMostInVain = 8;
+  // One product of all rows is made once a few were asked for, and at least an eighth of all: the rest costs
+  // less than the weight that each further one would read.
+  constexpr int64_t kLeastTimes = 3, kMostOfThem = 8;
   const std::optional<Place> place = place_of(rows);
   if (!place || written_.contains(&*rows.storage())) return {};
   const int64_t m = rows.sizes()[0];
@@ -56,7 +56,7 @@ Tensor RowProducts::take(const Tensor& rows, const Tensor& weight, const Tensor&
   }
   known->rows += m, ++known->times;
   if (!known->result.defined()) {
-    if (known->times < kLeastTimes || known->rows * kMostInVain < place->count) return {};
+    if (known->times < kLeastTimes || known->rows * kMostOfThem < place->count) return {};
     const Dims sizes{place->count, rows.sizes()[1]},
         strides = place->side_by_side ? Dims{1, place->count} : contiguous_strides(sizes);
     known->result = multiply(make_view(rows, sizes, strides, 0));

@@ -1,4 +1,7 @@
 // Sums and copies over the taps of axes; see window_rows.h.
+#include <cmath>
+#include <cstdlib>
+
 #include "backends/cpu/ops/stub_functions.h"
 #include "backends/cpu/ops/whole_axes.h"
 #include "backends/cpu/ops/window_rows.h"
@@ -27,7 +30,7 @@ class WindowSum {
       : in_(in),
         out_(out),
         axes_(axes),
-        last_(axes[2], in.inner),
+        last_(axes[2], in.inner, in.inner > 1),
         kernels_(kernels),
         accumulate_(accumulate),
         load_(load),
@@ -72,13 +75,19 @@ class WindowSum {
     return buffer;
   }
   void divide(T* out, const T* x, T outer, const std::vector<T>& each, int64_t first, int64_t count) {
-    if (each.empty())
-      kernels_.divide(out, x, outer, at(count * inner_));
+    if (std::ranges::all_of(each, [&](T by) { return by == each[0]; }))
+      divide_all(out, x, each.empty() ? outer : outer * each[0], count * inner_);
     else if (inner_ == 1)
       kernels_.divide_each(out, x, outer, each.data() + first, at(count));
     else
       for (int64_t i = 0; i < count; ++i)
-        kernels_.divide(out + i * inner_, x + i * inner_, outer * each[at(first + i)], at(inner_));
+        divide_all(out + i * inner_, x + i * inner_, outer * each[at(first + i)], inner_);
+  }
+  void divide_all(T* out, const T* x, T by, int64_t n) {
+    // A power of two has an exact inverse, and a product is faster than a quotient.
+    int exponent = 0;
+    const bool is_power = std::frexp(by, &exponent) == T(0.5) && std::abs(exponent) < 64;
+    is_power ? kernels_.multiply(out, x, 1 / by, at(n)) : kernels_.divide(out, x, by, at(n));
   }
 
   /// The sum of a row over the taps of axis 0, for one place of axis 1; null if there are none.
@@ -174,15 +183,8 @@ class WindowSum {
   void along(T* result, const T* x, const Chunk& c, bool fresh) {
     const auto n = at(c.end - c.begin);
     if (last_.by_taps) {
-      const int64_t stride = axes_[2].stride;
-      for (const Span& s : c.spans) {
-        T* to = result + s.to * inner_;
-        const T* from = x + s.from * inner_;
-        if (stride == 1 || inner_ == 1)
-          kernels_.add_strided(to, from, stride, at(stride == 1 ? s.count * inner_ : s.count));
-        else
-          kernels_.add_pixels(to, from, stride * inner_, at(inner_), at(s.count));
-      }
+      for (const Span& s : c.spans)
+        kernels_.add_strided(result + s.to, x + s.from, axes_[2].stride, at(s.count));
     } else if (even_ > 0) {
       kernels_.listed_evenly(result, x, at(c.high - c.low), static_cast<Place>(c.low),
                              even_places_.data() + c.begin, even_weights_.data() + c.begin, at(even_),

@@ -116,8 +116,9 @@ struct LastAxis {
   std::vector<int64_t> begins, places;
   bool by_taps;  // one pass for each tap of the window
 
-  LastAxis(const Axis& a, int64_t inner) : axis(a) {
-    by_taps = a.taps == Axis::Taps::Affine;
+  /// Of an affine axis, `listed` lists the taps nevertheless.
+  LastAxis(const Axis& a, int64_t inner, bool listed = false) : axis(a) {
+    by_taps = a.taps == Axis::Taps::Affine && !listed;
     const int64_t step = std::max<int64_t>(kRowTile / std::max<int64_t>(inner, 1), 1);
     for (int64_t o = 0; o < a.outputs; o += step) {
       Chunk c{o, std::min(o + step, a.outputs), a.inputs, 0};

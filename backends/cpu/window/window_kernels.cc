@@ -89,11 +89,6 @@ void add_strided(T* out, const T* x, int64_t step, size_t n) {
 }
 
 template <class T>
-void add_pixels(T* out, const T* x, int64_t step, size_t inner, size_t n) {
-  for (size_t i = 0; i < n; ++i, out += inner, x += step) add(out, out, x, inner);
-}
-
-template <class T>
 void listed(T* out, const T* x, int64_t first, const int64_t* begins, const int64_t* places, const T* weights,
             size_t n) {
   for (size_t o = 0; o < n; ++o) {
@@ -396,9 +391,9 @@ void max_windows(T* out, const T* const* rows, size_t count, int64_t first, int6
 }
 
 template <class T>
-constexpr SumKernels<T> kSum{&add<T>,        &multiply<T>,      &multiply_add<T>, &add_strided<T>,
-                             &add_pixels<T>, &divide<T>,        &divide_each<T>,  &rows<T>,
-                             &listed<T>,     &listed_pixels<T>, &listed_evenly<T>};
+constexpr SumKernels<T> kSum{&add<T>,           &multiply<T>,     &multiply_add<T>, &add_strided<T>,
+                             &divide<T>,        &divide_each<T>,  &rows<T>,         &listed<T>,
+                             &listed_pixels<T>, &listed_evenly<T>};
 template <class T, class Place>
 constexpr MaxKernels<T, Place> kMax{&start<T, Place>, &start_with_two<T, Place>, &update<T, Place>,
                                     &locate<Place>,   &combine<T, Place>,        &combine_pixels<T, Place>};

@@ -16,12 +16,10 @@ struct SumKernels {
   /// A signed integer as wide as T.
   using Place = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-  void (*add)(T* out, const T* a, const T* b, size_t n);            // a + b
-  void (*multiply)(T* out, const T* x, T w, size_t n);              // w * x
-  void (*multiply_add)(T* out, const T* x, T w, size_t n);          // out + w * x, rounded twice
-  void (*add_strided)(T* out, const T* x, int64_t step, size_t n);  // out[i] + x[i * step]
-  /// The same for n pixels of `inner` elements each; those of x are `step` elements apart.
-  void (*add_pixels)(T* out, const T* x, int64_t step, size_t inner, size_t n);
+  void (*add)(T* out, const T* a, const T* b, size_t n);                  // a + b
+  void (*multiply)(T* out, const T* x, T w, size_t n);                    // w * x
+  void (*multiply_add)(T* out, const T* x, T w, size_t n);                // out + w * x, rounded twice
+  void (*add_strided)(T* out, const T* x, int64_t step, size_t n);        // out[i] + x[i * step]
   void (*divide)(T* out, const T* x, T by, size_t n);                     // x / by
   void (*divide_each)(T* out, const T* x, T by, const T* bys, size_t n);  // x[i] / (by * bys[i])
   /// The sum of `count` rows, each times its weight, in their order; weights may be null, for ones.

@@ -17,8 +17,8 @@ bool is_same_view(const tenon::Tensor& a, const tenon::Tensor& b);
 class RowProducts {
  public:
   /// The product of `rows` [m, k] with a weight, with a bias or none, as rows of the product of all rows that
-  /// their storage holds; an undefined tensor where it is to be computed by itself. That product is made by
-  /// `multiply` once so many have been asked for that it pays.
+  /// their storage holds, which others may get, too; an undefined tensor where it is to be computed by
+  /// itself. That product is made by `multiply` once so many have been asked for that it pays.
   tenon::Tensor take(const tenon::Tensor& rows, const tenon::Tensor& weight, const tenon::Tensor& bias,
                      const std::function<tenon::Tensor(const tenon::Tensor& all)>& multiply);
   /// Nothing of a storage that is written is taken from a product from here on.

@@ -8,6 +8,7 @@
 #include "tenon/core/error.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/convolution/operators.h"
+#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/copy/operators.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/matmul/operators.h"
@@ -65,8 +66,7 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   each_tensor(stack, first, [&](const Tensor& t, size_t i) {
     traced |= is_traced(t);
     if (((info.written >> i) & 1u) == 0 || !t.defined()) return;
-    forget_layers(*t.storage());
-    row_products_.forget(*t.storage());
+    forget(*t.storage());
     if (is_traced(t)) return written.push_back(t);
     TENON_CHECK(
         made_.contains(&*t.storage()), Value,
@@ -81,16 +81,13 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   for (const Tensor& t : written)
     if (!is_traced(t) || is_input(t)) take_over(t);
   if (!exact_ && fold_norm(info, stack, first)) return;
-  if (take_rows(info, stack, first)) return;
+  if (!exact_ && take_rows(info, stack, first)) return;
   Stack packed;
   const bool is_packed = !exact_ && pack_right(info, stack, first, packed);
   if (!is_packed && !exact_) turn_weight(info, stack, first);
   keep_constants(is_packed ? packed : stack, is_packed ? 0 : first);
-  const bool is_layer =
-      info.op == operators::convolution || info.op == operators::mm || info.op == operators::addmm;
   Layer layer{info.op, {}, {}};
-  if (is_layer)
-    for (size_t i = first; i < stack.size(); ++i) layer.arguments.push_copy(stack, i);
+  const bool is_layer = take_arguments(info, stack, first, layer);
   if (is_packed) {
     GraphWriter::call(graph::operator_info(operators::_packed_product), packed);
     stack.drop(stack.size() - first);
@@ -98,14 +95,25 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   } else {
     GraphWriter::call(info, stack);
   }
-  if (!is_layer) return;
-  const Tensor& result = stack.at<Tensor>(first);
+  if (is_layer) keep_layer(stack.at<Tensor>(first), std::move(layer));
+}
+
+bool Tracer::take_arguments(const graph::OperatorInfo& info, const Stack& stack, size_t first, Layer& layer) {
+  if (info.op != operators::convolution && info.op != operators::mm && info.op != operators::addmm)
+    return false;
+  for (size_t i = first; i < stack.size(); ++i) layer.arguments.push_copy(stack, i);
+  return true;
+}
+void Tracer::keep_layer(const Tensor& result, Layer layer) {
   layer.sizes = Dims(result.sizes());
   layers_.insert_or_assign(&*result.storage(), std::move(layer));
 }
 
-// Layers whose result is not what was made any more, or that would read something else if they ran again.
-void Tracer::forget_layers(const StorageImpl& written) {
+// Layers whose result is not what was made any more, or that would read something else if they ran again; and
+// what was made of a weight that is another one now.
+void Tracer::forget(const StorageImpl& written) {
+  row_products_.forget(written);
+  std::erase_if(copies_, [&](const Copy& c) { return &*c.weight.storage() == &written; });
   std::erase_if(layers_, [&](const auto& entry) {
     bool reads = entry.first == &written;
     each_tensor(entry.second.arguments, 0,
@@ -215,8 +223,13 @@ bool Tracer::take_rows(const graph::OperatorInfo& info, Stack& stack, size_t fir
         return product->bias.defined() ? addmm(product->bias, all, product->right) : mm(all, product->right);
       });
   if (!rows.defined()) return false;
+  Layer layer{info.op, {}, {}};
+  (void)take_arguments(info, stack, first, layer);
+  // A tensor of its own, as a product's result is: others may share its rows, and be written.
+  const Tensor result = clone(rows, MemoryFormat::Contiguous);
+  keep_layer(result, std::move(layer));
   stack.drop(stack.size() - first);
-  stack.push(rows);
+  stack.push(result);
   return true;
 }
 

@@ -47,7 +47,9 @@ class Tracer final : public GraphWriter {
   void keep_constants(const Stack& stack, size_t first);
   bool is_input(const tenon::Tensor& t) const;
   void take_over(const tenon::Tensor& t);
-  void forget_layers(const StorageImpl& written);
+  void forget(const StorageImpl& written);
+  bool take_arguments(const graph::OperatorInfo& info, const Stack& stack, size_t first, Layer& layer);
+  void keep_layer(const tenon::Tensor& result, Layer layer);
   bool fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t first);
   bool is_fixed(std::initializer_list<tenon::Tensor> weights, DType dtype) const;
   bool fold_into_convolution(const Stack& arguments, const Affine& norm, Stack& call) const;

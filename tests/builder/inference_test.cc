@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "tenon/core/error.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/functions.h"
+#include "tenon/graph/ir/graph.h"
 #include "tenon/nn.h"
 
 namespace tenon {
@@ -55,6 +57,24 @@ TEST(Inference, WritesResultsThatNoInputChanges) {
   run.execute(from, to);
   EXPECT_TRUE(equal(fixed, weight.t()));
   EXPECT_TRUE(equal(doubled, full({2}, 2)));
+}
+
+TEST(Inference, MultipliesRowsOfOneTensorByOneWeightTogether) {
+  const Tensor weight = randn({40, 64});
+  const auto unrolled = [&](std::span<const Tensor> x) {
+    Tensors rows;
+    for (int64_t i = 0; i < 20; ++i) rows.push_back(mm(select(x[0], 0, i), weight));
+    return Tensors{stack(rows)};
+  };
+  const Tensor x = randn({20, 1, 40});
+  for (const bool exact : {false, true}) {
+    const Inference run({x}, unrolled, {.exact = exact});
+    const auto products = std::ranges::count_if(run.graph().nodes, [](const graph::Node& node) {
+      return node.op.traits().anchor.kind == AnchorTrait::Kind::Matmul;
+    });
+    EXPECT_EQ(products, exact ? 20 : 3);  // two rows by themselves, before it was known that more come
+    EXPECT_TRUE(equal(run({x})[0], unrolled(std::array{x})[0]));
+  }
 }
 
 TEST(Inference, NamesInputsThatDoNotFit) {

@@ -47,7 +47,9 @@ void gather_of(N& n) {
   // One place that the file names is a view.
   if (n.is_constant(1) && index.dim() == 0) {
     const int64_t place = index.item().to_int(), size = size_of(x, axis);
-    if (-size <= place && place < size) return n.set(select(x, axis, place));
+    TENON_NODE_CHECK(n, -size <= place && place < size, Index,
+                     fmt::format("index {} is out of range for a dimension of {}", place, size));
+    return n.set(select(x, axis, place));
   }
   n.set(taken(x, axis, index));
 }

@@ -26,6 +26,18 @@ def test_indices_count_from_the_back_too(axis, dtype):
         np.testing.assert_array_equal(run("Scatter", x, flat, -x, axis=0, opset=9), written)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_one_place_that_the_file_names(axis):
+    for place in (0, 2, -1, -3):
+        model = load([node("Gather", "x i", "y", axis=axis)], "x", "y", i=np.array(place))
+        for run_model in (model, tenon.inference(model, tensor(x))):
+            np.testing.assert_array_equal(run_model(tensor(x)).numpy(), np.take(x, place, axis))
+    model = load([node("Gather", "x i", "y", axis=axis)], "x", "y", i=np.array(-6))
+    for call in (model, lambda t: tenon.inference(model, t)):
+        with pytest.raises(IndexError, match=r"index -6 is out of range for a dimension of [345].*Gather"):
+            call(tensor(x))
+
+
 @pytest.mark.parametrize("reduction, how", [("add", np.add), ("mul", np.multiply), ("min", np.minimum), ("max", np.maximum)])
 def test_places_that_are_written_twice_are_reduced(reduction, how):
     index = np.array([[1, -1], [0, 2], [1, 4], [-2, -2]])

@@ -32,8 +32,8 @@ struct GemmArgs {
   T beta = T(0);  ///< 0: C is written without being read
   /// Not null: [n], of float or double, added to each row of alpha * A B; beta is 0, and c_col 1.
   const T* bias = nullptr;
-  /// Not 0: B, of float or double, is packed, as panels that are so far apart, each [k, kGemmPanel], with
-  /// zeros in place of missing columns; c_col is 1.
+  /// Not 0: B, of float or double, is packed, as panels that are so far apart, each [k, kGemmPanel]; what the
+  /// last one has after the last column is not used. c_col is 1.
   int64_t b_panel = 0;
 };
 

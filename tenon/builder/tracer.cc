@@ -30,6 +30,15 @@ bool is_whole(const Tensor& t) {
   return t.is_contiguous() && t.storage_offset() == 0 && t.nbytes() == t.storage().nbytes();
 }
 
+/// What does not stay in the second cache is read at the speed of memory by few rows, in any order.
+constexpr size_t kNearBytes = size_t{2} << 20;
+
+/// In place of a call's arguments.
+void set_result(Stack& stack, size_t first, Tensor result) {
+  stack.drop(stack.size() - first);
+  stack.push(std::move(result));
+}
+
 [[noreturn]] void refuse_draws(const graph::OperatorInfo& info) {
   throw_error(ErrorKind::Value,
               fmt::format("inference: {} draws random numbers; call eval() on the module first",
@@ -81,30 +90,18 @@ void Tracer::call(const graph::OperatorInfo& info, Stack& stack) {
   for (const Tensor& t : written)
     if (!is_traced(t) || is_input(t)) take_over(t);
   if (!exact_ && fold_norm(info, stack, first)) return;
-  if (!exact_ && take_rows(info, stack, first)) return;
-  Stack packed;
-  const bool is_packed = !exact_ && pack_right(info, stack, first, packed);
-  if (!is_packed && !exact_) turn_weight(info, stack, first);
-  keep_constants(is_packed ? packed : stack, is_packed ? 0 : first);
+  const bool is_layer =
+      info.op == operators::convolution || info.op == operators::mm || info.op == operators::addmm;
   Layer layer{info.op, {}, {}};
-  const bool is_layer = take_arguments(info, stack, first, layer);
-  if (is_packed) {
-    GraphWriter::call(graph::operator_info(operators::_packed_product), packed);
-    stack.drop(stack.size() - first);
-    stack.push(packed.at<Tensor>(0));
-  } else {
+  if (is_layer)
+    for (size_t i = first; i < stack.size(); ++i) layer.arguments.push_copy(stack, i);
+  if (exact_ || (!take_rows(info, stack, first) && !pack_right(info, stack, first))) {
+    if (!exact_) turn_weight(info, stack, first);
+    keep_constants(stack, first);
     GraphWriter::call(info, stack);
   }
-  if (is_layer) keep_layer(stack.at<Tensor>(first), std::move(layer));
-}
-
-bool Tracer::take_arguments(const graph::OperatorInfo& info, const Stack& stack, size_t first, Layer& layer) {
-  if (info.op != operators::convolution && info.op != operators::mm && info.op != operators::addmm)
-    return false;
-  for (size_t i = first; i < stack.size(); ++i) layer.arguments.push_copy(stack, i);
-  return true;
-}
-void Tracer::keep_layer(const Tensor& result, Layer layer) {
+  if (!is_layer) return;
+  const Tensor& result = stack.at<Tensor>(first);
   layer.sizes = Dims(result.sizes());
   layers_.insert_or_assign(&*result.storage(), std::move(layer));
 }
@@ -223,45 +220,32 @@ bool Tracer::take_rows(const graph::OperatorInfo& info, Stack& stack, size_t fir
         return product->bias.defined() ? addmm(product->bias, all, product->right) : mm(all, product->right);
       });
   if (!rows.defined()) return false;
-  Layer layer{info.op, {}, {}};
-  (void)take_arguments(info, stack, first, layer);
   // A tensor of its own, as a product's result is: others may share its rows, and be written.
-  const Tensor result = clone(rows, MemoryFormat::Contiguous);
-  keep_layer(result, std::move(layer));
-  stack.drop(stack.size() - first);
-  stack.push(result);
+  set_result(stack, first, clone(rows, MemoryFormat::Contiguous));
   return true;
 }
 
 // mm and addmm of a constant on the right as a product of packed panels, with the same bits.
-bool Tracer::pack_right(const graph::OperatorInfo& info, const Stack& stack, size_t first, Stack& call) {
-  // Few rows read a large matrix at the speed of memory as it is.
-  constexpr size_t kMostBytes = size_t{2} << 20;
+bool Tracer::pack_right(const graph::OperatorInfo& info, Stack& stack, size_t first) {
   constexpr int64_t kFewRows = 4;
   const auto product = plain_product(info, stack, first);
   if (!product) return false;
   const auto& [matrix, right, bias] = *product;
   if (is_traced(right) || !ops::has_panels(right.dtype()) || right.numel() == 0 ||
-      (matrix.sizes()[0] <= kFewRows && right.nbytes() > kMostBytes))
+      (matrix.sizes()[0] <= kFewRows && right.nbytes() > kNearBytes))
     return false;
   const int64_t n = right.sizes()[1];
   // Zeros of the last panel are read, too.
   if (ops::panel_count(n, right.dtype()) * ops::panel_width(right.dtype()) > n + n / 4) return false;
-  const Tensor panels = laid_out(right, Layout::Panels);
-  call.push(matrix);
-  call.push(panels);
-  call.push(n);
-  call.push(bias);
+  set_result(stack, first, _packed_product(matrix, laid_out(right, Layout::Panels), n, bias));
   return true;
 }
 
 void Tracer::turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t first) {
-  // What does not stay in the second cache is read at the speed of memory in either order.
-  constexpr size_t kMostBytes = size_t{2} << 20;
   constexpr int64_t kFewResults = 4;
   const auto fits = [&](const Tensor& t) {
     return !is_traced(t) && is_floating_point(t.dtype()) && item_size(t.dtype()) >= 4 &&
-           t.nbytes() <= kMostBytes;
+           t.nbytes() <= kNearBytes;
   };
   const AnchorTrait& anchor = info.op.traits().anchor;
   if (anchor.kind == AnchorTrait::Kind::Matmul) {
@@ -318,8 +302,7 @@ bool Tracer::fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t fir
                      : x.dim() != 2 || !fold_into_product(layer, norm, call))
     return false;
   (is_convolution ? layer.op : OperatorHandle(operators::addmm)).call_boxed(call);
-  stack.drop(stack.size() - first);
-  stack.push(call.at<Tensor>(0));
+  set_result(stack, first, call.at<Tensor>(0));
   return true;
 }
 

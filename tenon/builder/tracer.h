@@ -48,14 +48,12 @@ class Tracer final : public GraphWriter {
   bool is_input(const tenon::Tensor& t) const;
   void take_over(const tenon::Tensor& t);
   void forget(const StorageImpl& written);
-  bool take_arguments(const graph::OperatorInfo& info, const Stack& stack, size_t first, Layer& layer);
-  void keep_layer(const tenon::Tensor& result, Layer layer);
   bool fold_norm(const graph::OperatorInfo& info, Stack& stack, size_t first);
   bool is_fixed(std::initializer_list<tenon::Tensor> weights, DType dtype) const;
   bool fold_into_convolution(const Stack& arguments, const Affine& norm, Stack& call) const;
   bool fold_into_product(const Layer& layer, const Affine& norm, Stack& call) const;
   bool take_rows(const graph::OperatorInfo& info, Stack& stack, size_t first);
-  bool pack_right(const graph::OperatorInfo& info, const Stack& stack, size_t first, Stack& call);
+  bool pack_right(const graph::OperatorInfo& info, Stack& stack, size_t first);
   void turn_weight(const graph::OperatorInfo& info, Stack& stack, size_t first);
   enum class Layout { Turned, Panels };
   tenon::Tensor laid_out(const tenon::Tensor& weight, Layout layout);

@@ -111,13 +111,12 @@ template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void multiply_packed(D d, const PackedBlocks<T>& in, const TileOut<T>& out) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), width = static_cast<int64_t>(kTileVecs) * lanes;
   constexpr int64_t kLine = 64 / sizeof(T);
+  const auto column = [&](int64_t j) { return in.b + j / in.panel_width * in.panel + j % in.panel_width; };
   for (int64_t j = 0; j < in.columns; j += width) {
     const int64_t columns = std::min(width, in.columns - j), vecs = (columns + lanes - 1) / lanes;
-    const T* b = in.b + j / in.panel_width * in.panel + j % in.panel_width;
+    const T* b = column(j);
     // The first tiles ask for a line each of the rows that come next.
-    const T* next = in.next && j + width < in.columns
-                        ? in.b + (j + width) / in.panel_width * in.panel + (j + width) % in.panel_width
-                        : in.next;
+    const T* next = in.next && j + width < in.columns ? column(j + width) : in.next;
     const int64_t lines = next ? width / kLine : 0;
     for (int64_t i = 0, line = 0; i < in.rows; i += static_cast<int64_t>(kTileRows), ++line) {
       const int64_t rows = std::min(static_cast<int64_t>(kTileRows), in.rows - i);

@@ -171,9 +171,7 @@ void packed_product(const Tensor& matrix, const Tensor& panels, int64_t columns,
                     Tensor& out) {
   const Tensor packed = ops::as_contiguous(panels);
   const Tensor last = bias.defined() ? ops::as_contiguous(bias) : bias;
-  // Columns of C are adjacent, and memory that is read is not written.
-  const bool in_place = (out.strides()[1] == 1 || columns <= 1) && out.storage() != packed.storage() &&
-                        (!last.defined() || out.storage() != last.storage());
+  const bool in_place = out.strides()[1] == 1 || columns <= 1;  // columns of C are adjacent
   Tensor result = in_place ? out : make_empty(out.sizes(), out.dtype());
   TENON_DISPATCH_SWITCH(matrix.dtype(), "_packed_product", "float32, float64", TENON_CASES_FLOATING([&] {
                           GemmArgs<scalar_t> g;

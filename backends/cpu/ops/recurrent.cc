@@ -157,10 +157,13 @@ class Forward : Recurrence {
   /// not pay for the copy.
   void pack_weight() {
     constexpr size_t kFewSteps = 4;
-    if (shape_.is_packed) packed_ = weight_;
-    if (shape_.is_packed || steps_.size() < kFewSteps) return;
+    if (shape_.is_packed) {
+      packed_ = weight_;
+      return;
+    }
+    if (steps_.size() < kFewSteps) return;
     const int64_t n = shape_.gates * shape_.hidden, k = shape_.size, width = ops::panel_width(type_);
-    packed_ = scratch((n + width - 1) / width, k * width);
+    packed_ = scratch(ops::panel_count(n, type_), k * width);
     for (int64_t j = 0; j < n; j += width) {
       kHost.transpose(rows_of(packed_, k * item_).from(j).data, width * item_,
                       rows_of(weight_, k * item_).from(j).data, k * item_,

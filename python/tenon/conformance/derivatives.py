@@ -8,7 +8,6 @@ import tenon
 from . import check
 from .dtypes import BY_NAME
 from .library import TENON
-from .samples import Spec
 
 #: What finite differences are taken in. Complex gradients are PyTorch's: d/dRe + i d/dIm of a real loss.
 DTYPES = ("float64", "complex128")

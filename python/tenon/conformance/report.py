@@ -1,7 +1,7 @@
 """What a run of the kit found, as text, as CSV, and as the table of docs/conformance.md."""
 
 import csv
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from .faults import KINDS, faults_of
 

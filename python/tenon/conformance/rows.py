@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .dtypes import BY_NAME, real_of, result_type
-from .samples import Spec, sample
+from .samples import Spec, sample, with_options
 
 
 @dataclass
@@ -183,31 +183,24 @@ class Row:
 # Samplers of common signatures.
 
 
-def unary_samples(*extra, **options):
-    def make(m):
-        for shape in m.shapes():
-            yield sample(m.tensor(shape), *extra, **options)
-
-    return make
+@with_options
+def unary_samples(m, *extra, **options):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), *extra, **options)
 
 
-def binary_samples(**options):
-    def make(m):
-        for a, b in m.pairs():
-            yield sample(m.tensor(a), m.tensor(b), **options)
-
-    return make
+@with_options
+def binary_samples(m, **options):
+    for a, b in m.pairs():
+        yield sample(m.tensor(a), m.tensor(b), **options)
 
 
-def number_samples(*numbers, **options):
+@with_options
+def number_samples(m, *numbers, **options):
     """A tensor and one number, each in turn."""
-
-    def make(m):
-        for number in numbers:
-            for shape in m.shapes():
-                yield sample(m.tensor(shape), number, **options)
-
-    return make
+    for number in numbers:
+        for shape in m.shapes():
+            yield sample(m.tensor(shape), number, **options)
 
 
 #: The rows of operators outside of Tenon, by full name.

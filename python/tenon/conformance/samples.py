@@ -112,6 +112,11 @@ def sample(*args, **kwargs):
     return Sample(args, kwargs)
 
 
+def with_options(samples):
+    """Samples that follow from a Maker and from options, as a function of the options that returns the samples of a row."""
+    return lambda *options, **named: lambda m: samples(m, *options, **named)
+
+
 SPECIAL_FLOATS = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 0.5, -2.5)
 
 

@@ -5,7 +5,7 @@ import scipy.special
 
 from .. import complex_numbers
 from ..rows import Row, binary, with_number
-from ..samples import sample
+from ..samples import sample, with_options
 
 _BITS = dict(refuse=("floating", "complex"))
 #: There is no order among complex numbers, and no quotient is whole.
@@ -153,13 +153,11 @@ def _where(c, a, b):
     return np.where(c, a, b)
 
 
-def _where_samples(a_number, b_number):
-    def make(m):
-        for a, b in m.pairs():
-            first = m.number(1, 2) if a_number else m.tensor(a)
-            yield sample(m.mask(a), first, m.number(3, 0.5) if b_number else m.tensor(b))
-
-    return make
+@with_options
+def _where_samples(m, a_number, b_number):
+    for a, b in m.pairs():
+        first = m.number(1, 2) if a_number else m.tensor(a)
+        yield sample(m.mask(a), first, m.number(3, 0.5) if b_number else m.tensor(b))
 
 
 _BOOL_SUB = dict(refuse=("bool",))
@@ -182,13 +180,11 @@ _left = _shift(lambda x, n: x << n)
 _right = _shift(lambda x, n: x >> n)
 
 
-def _mode_samples(number=False):
-    def make(m):
-        for a, b in m.pairs():
-            for mode in ("trunc", "floor"):
-                yield sample(m.tensor(a), 2 if number else m.tensor(b), rounding_mode=mode)
-
-    return make
+@with_options
+def _mode_samples(m, number=False):
+    for a, b in m.pairs():
+        for mode in ("trunc", "floor"):
+            yield sample(m.tensor(a), 2 if number else m.tensor(b), rounding_mode=mode)
 
 
 def _rounded(a, b, rounding_mode):

@@ -5,22 +5,19 @@ import itertools
 import numpy as np
 
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _ONE = {"promotion": "one operand"}
 _RANK = {**_ONE, "zero_dim": "it needs dimensions"}
 
 
-def _of_rank(least, *calls):
+@with_options
+def _of_rank(m, least, *calls):
     """Samples of tensors of a rank at least, with each list of further arguments."""
-
-    def make(m):
-        for shape in m.shapes():
-            if len(shape) >= least:
-                for more in calls or [()]:
-                    yield sample(m.tensor(shape), *more)
-
-    return make
+    for shape in m.shapes():
+        if len(shape) >= least:
+            for more in calls or [()]:
+                yield sample(m.tensor(shape), *more)
 
 
 def _ends(m):
@@ -31,12 +28,10 @@ def _ends(m):
             yield sample(m.tensor(shape), 0, 0, 0)
 
 
-def _of_shapes(*shapes, more=()):
-    def make(m):
-        for shape in m.ranked(*shapes) or ():
-            yield sample(m.tensor([m.size(n) for n in shape]), *more)
-
-    return make
+@with_options
+def _of_shapes(m, *shapes, more=()):
+    for shape in m.ranked(*shapes) or ():
+        yield sample(m.tensor([m.size(n) for n in shape]), *more)
 
 
 def _combinations(x, r=2, with_replacement=False):

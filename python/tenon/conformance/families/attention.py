@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _ABSENT = {"zero_dim": "queries are rows", "promotion": "operands must have one dtype"}
 #: What a query may see decides whether 0 * inf is among its sums.
@@ -112,23 +112,21 @@ def _types(s):
     return dtype, "float64" if dtype == "float64" else "float32"
 
 
-def _backward_samples(masks):
-    def make(m):
-        for s in _forward_samples(m):
-            query, key, value, mask, *rest = s.args
-            if masks and (mask is None or mask.dtype == "bool"):
-                continue
-            args = [x.array() if x is not None else None for x in (query, key, value, mask)]
-            with np.errstate(all="ignore"):
-                out, logsumexp = _forward(*args, *rest)
-            grad, output = m.tensor(out.shape), m.tensor(out.shape, layout="contiguous")
-            rows = m.tensor(logsumexp.shape, dtype="float64" if query.dtype == "float64" else "float32", layout="contiguous")
-            if m.dtype.floating and m.dtype.category != "complex":
-                output.flat[: out.size] = m.dtype.store(out.reshape(-1))
-                rows.flat[: logsumexp.size] = logsumexp.reshape(-1).astype(_types(s)[1])
-            yield sample(grad, query, key, value, mask, output, rows, *rest)
-
-    return make
+@with_options
+def _backward_samples(m, masks):
+    for s in _forward_samples(m):
+        query, key, value, mask, *rest = s.args
+        if masks and (mask is None or mask.dtype == "bool"):
+            continue
+        args = [x.array() if x is not None else None for x in (query, key, value, mask)]
+        with np.errstate(all="ignore"):
+            out, logsumexp = _forward(*args, *rest)
+        grad, output = m.tensor(out.shape), m.tensor(out.shape, layout="contiguous")
+        rows = m.tensor(logsumexp.shape, dtype="float64" if query.dtype == "float64" else "float32", layout="contiguous")
+        if m.dtype.floating and m.dtype.category != "complex":
+            output.flat[: out.size] = m.dtype.store(out.reshape(-1))
+            rows.flat[: logsumexp.size] = logsumexp.reshape(-1).astype(_types(s)[1])
+        yield sample(grad, query, key, value, mask, output, rows, *rest)
 
 
 def _score_gradients(grad, query, key, value, mask, output, logsumexp, dropout_p, causal, scale, gqa, *_):

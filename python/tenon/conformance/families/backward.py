@@ -8,7 +8,7 @@ import numpy as np
 
 from ..dtypes import real_of
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _WHOLE = {c: "gradients are floating numbers" for c in ("bool", "integral")}
 _ABSENT = {**_WHOLE, "promotion": "operands must have one dtype", "special": "gradients are copied and added",
@@ -207,18 +207,15 @@ def _scaled_samples(m):
         yield sample(m.tensor(shape), 1)
 
 
-def _parts_samples(sizes_of, *extra_of):
+@with_options
+def _parts_samples(m, sizes_of, *extra_of):
     """Gradients of the parts of a tensor; one may be missing."""
-
-    def make(m):
-        for shape in _shapes(m):
-            for missing in (None, 0):
-                parts = [m.tensor(p) for p in sizes_of(shape)]
-                if missing is not None and len(parts) > 1:
-                    parts[missing] = None
-                yield sample(parts, list(shape), *(f(shape) for f in extra_of), 0)
-
-    return make
+    for shape in _shapes(m):
+        for missing in (None, 0):
+            parts = [m.tensor(p) for p in sizes_of(shape)]
+            if missing is not None and len(parts) > 1:
+                parts[missing] = None
+            yield sample(parts, list(shape), *(f(shape) for f in extra_of), 0)
 
 
 def _filled(grads, shapes):
@@ -239,19 +236,16 @@ def _ones(shape):
     return [tuple(shape[1:])] * shape[0]
 
 
-def _spread_samples(with_result):
+@with_options
+def _spread_samples(m, with_result):
     """Gradients of variances along dimension 0 and of all, kept and not."""
-
-    def make(m):
-        for shape in _shapes(m):
-            for dim, keep in (([0], False), ([0], True), (None, False)):
-                sizes = () if dim is None else (1, *shape[1:]) if keep else shape[1:]
-                real = real_of(m.dtype.name)
-                g, x = m.tensor(sizes, real), m.tensor(shape, m.dtype.name)
-                result = [m.tensor(sizes, real, domain=(0.5, 2))] if with_result else []
-                yield sample(g, *result, x, dim, 1, keep)
-
-    return make
+    for shape in _shapes(m):
+        for dim, keep in (([0], False), ([0], True), (None, False)):
+            sizes = () if dim is None else (1, *shape[1:]) if keep else shape[1:]
+            real = real_of(m.dtype.name)
+            g, x = m.tensor(sizes, real), m.tensor(shape, m.dtype.name)
+            result = [m.tensor(sizes, real, domain=(0.5, 2))] if with_result else []
+            yield sample(g, *result, x, dim, 1, keep)
 
 
 def _centred(x, dim, correction, keep, sign=-1):

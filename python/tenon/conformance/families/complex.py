@@ -7,7 +7,7 @@ from ..complex_numbers import wide
 from .matmul import _ABSENT, _fixed
 from ..dtypes import PARTS, real_of
 from ..rows import Row, binary, binary_samples, unary, unary_samples
-from ..samples import Spec, geometry, sample
+from ..samples import Spec, geometry, sample, with_options
 
 
 def _sign(x):
@@ -58,15 +58,12 @@ def _pairs_as_complex(x):
     return _as_complex(x[..., 0], x[..., 1])
 
 
-def _gradient_samples(complex_gradient):
+@with_options
+def _gradient_samples(m, complex_gradient):
     """A gradient and the operand; the gradient of a real result is real."""
-
-    def make(m):
-        for shape in m.shapes():
-            x = m.tensor(shape)
-            yield sample(m.tensor(shape, m.dtype.name if complex_gradient else real_of(m.dtype.name)), x)
-
-    return make
+    for shape in m.shapes():
+        x = m.tensor(shape)
+        yield sample(m.tensor(shape, m.dtype.name if complex_gradient else real_of(m.dtype.name)), x)
 
 
 def _angle_backward(g, x):

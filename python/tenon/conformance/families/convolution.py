@@ -1,5 +1,6 @@
 """Convolutions."""
 
+from functools import partial
 from itertools import islice, product
 
 import numpy as np
@@ -72,27 +73,21 @@ def _convolution(x, w, bias, stride, padding, dilation, transposed, output_paddi
     return _forward(x, w, bias, stride, padding, dilation, groups)
 
 
-def _conv(spatial):
-    def reference(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        batched = x if x.ndim == spatial + 2 else x[None]
-        dilated = _numbers(dilation, spatial)
-        if isinstance(padding, str):
-            totals = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilated, w.shape[2:])]
-            batched = np.pad(batched, [(0, 0), (0, 0), *((t // 2, t - t // 2) for t in totals)])
-            padding = 0
-        out = _convolution(batched, w, bias, stride, padding, dilation, False, 0, groups)
-        return out if x.ndim == spatial + 2 else out[0]
-
-    return reference
+def _conv(spatial, x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    batched = x if x.ndim == spatial + 2 else x[None]
+    dilated = _numbers(dilation, spatial)
+    if isinstance(padding, str):
+        totals = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilated, w.shape[2:])]
+        batched = np.pad(batched, [(0, 0), (0, 0), *((t // 2, t - t // 2) for t in totals)])
+        padding = 0
+    out = _convolution(batched, w, bias, stride, padding, dilation, False, 0, groups)
+    return out if x.ndim == spatial + 2 else out[0]
 
 
-def _conv_transpose(spatial):
-    def reference(x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-        batched = x if x.ndim == spatial + 2 else x[None]
-        out = _convolution(batched, w, bias, stride, padding, dilation, True, output_padding, groups)
-        return out if x.ndim == spatial + 2 else out[0]
-
-    return reference
+def _conv_transpose(spatial, x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    batched = x if x.ndim == spatial + 2 else x[None]
+    out = _convolution(batched, w, bias, stride, padding, dilation, True, output_padding, groups)
+    return out if x.ndim == spatial + 2 else out[0]
 
 
 #: (batch, in, out, groups, size, kernel) of one to three dimensions.
@@ -245,15 +240,15 @@ def _row(name, samples, reference, **options):
 
 ROWS = [
     _row("_convolution_weight_gradient", lambda m: _few(m, _gradient_samples(m)), _weight_gradient, one_dtype=(0, 1), direct=True),
-    _row("conv1d", _samples(1), _conv(1)),
-    _row("conv1d.padding", _padding_samples(1), _conv(1)),
-    _row("conv2d", _samples(2), _conv(2)),
-    _row("conv2d.padding", _padding_samples(2), _conv(2)),
-    _row("conv3d", _samples(3), _conv(3)),
-    _row("conv3d.padding", _padding_samples(3), _conv(3)),
-    _row("conv_transpose1d", _transpose_samples(1), _conv_transpose(1)),
-    _row("conv_transpose2d.input", _transpose_samples(2), _conv_transpose(2)),
-    _row("conv_transpose3d.input", _transpose_samples(3), _conv_transpose(3)),
+    _row("conv1d", _samples(1), partial(_conv, 1)),
+    _row("conv1d.padding", _padding_samples(1), partial(_conv, 1)),
+    _row("conv2d", _samples(2), partial(_conv, 2)),
+    _row("conv2d.padding", _padding_samples(2), partial(_conv, 2)),
+    _row("conv3d", _samples(3), partial(_conv, 3)),
+    _row("conv3d.padding", _padding_samples(3), partial(_conv, 3)),
+    _row("conv_transpose1d", _transpose_samples(1), partial(_conv_transpose, 1)),
+    _row("conv_transpose2d.input", _transpose_samples(2), partial(_conv_transpose, 2)),
+    _row("conv_transpose3d.input", _transpose_samples(3), partial(_conv_transpose, 3)),
     _row("convolution", lambda m: _few(m, _convolution_samples(m)), _convolution),
     _row("convolution_backward", lambda m: _few(m, _backward_samples(m)), _backward),
 ]  # fmt: skip

@@ -5,7 +5,7 @@ import numpy as np
 import tenon
 from ..dtypes import BY_NAME
 from ..rows import Row, unary_samples
-from ..samples import KINDS, sample
+from ..samples import KINDS, sample, with_options
 
 _PINNED = dict.fromkeys([*KINDS, "grad"], "pinned memory is for tensors of the host where a device is loaded: tests/devices/pinned_test.py")
 _TARGETS = ("float32", "float64", "int64", "uint8", "bool", "float16", "bfloat16", "complex64", "complex128")
@@ -46,17 +46,14 @@ def _into_samples(m):
             yield sample(m.tensor(a), m.tensor(b))
 
 
-def _from_samples(shape):
+@with_options
+def _from_samples(m, shape):
     """The second operand is written: its shape is `shape` of both."""
-
-    def make(m):
-        for a, b in m.pairs():
-            x, y = m.tensor(a), m.tensor(b)
-            loses = BY_NAME[x.dtype].category == "complex" != BY_NAME[y.dtype].category
-            if shape(a, b) == b and not loses:
-                yield sample(x, y)
-
-    return make
+    for a, b in m.pairs():
+        x, y = m.tensor(a), m.tensor(b)
+        loses = BY_NAME[x.dtype].category == "complex" != BY_NAME[y.dtype].category
+        if shape(a, b) == b and not loses:
+            yield sample(x, y)
 
 
 def _into(a, b):

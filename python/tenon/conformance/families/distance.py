@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _FLOATS = ("bool", "integral", "complex")
 _COMMON = {"zero_dim": "rows are asked for", "channels_last": "its ranks are fixed"}
@@ -28,24 +28,20 @@ def _pdist(x, p=2.0):
     return _norm(x[i] - x[j], p)
 
 
-def _rows(*orders):
-    def make(m):
-        shapes = [((2, 3, 4), (3, 4))] if m.kind in ("channels_last", "zero_dim") else [((5, 4), (3, 4)), ((2, 3, 4), (4, 4))]
-        for a, b in shapes if m.kind not in ("channels_last", "zero_dim") else ():
-            for p in orders:
-                a_, b_ = [[m.size(n) if d == len(s) - 2 else n for d, n in enumerate(s)] for s in (a, b)]
-                yield sample(m.tensor(a_), m.tensor(b_), p, 2)
-
-    return make
+@with_options
+def _rows(m, *orders):
+    shapes = [((2, 3, 4), (3, 4))] if m.kind in ("channels_last", "zero_dim") else [((5, 4), (3, 4)), ((2, 3, 4), (4, 4))]
+    for a, b in shapes if m.kind not in ("channels_last", "zero_dim") else ():
+        for p in orders:
+            a_, b_ = [[m.size(n) if d == len(s) - 2 else n for d, n in enumerate(s)] for s in (a, b)]
+            yield sample(m.tensor(a_), m.tensor(b_), p, 2)
 
 
-def _pairs_of(*orders):
-    def make(m):
-        if m.kind not in ("channels_last", "zero_dim"):
-            for p in orders:
-                yield sample(m.tensor((m.size(5), 3)), p)
-
-    return make
+@with_options
+def _pairs_of(m, *orders):
+    if m.kind not in ("channels_last", "zero_dim"):
+        for p in orders:
+            yield sample(m.tensor((m.size(5), 3)), p)
 
 
 def _same_shapes(m):
@@ -55,13 +51,11 @@ def _same_shapes(m):
                 yield sample(m.tensor(shape), m.tensor(shape), p)
 
 
-def _row_samples(*more):
-    def make(m):
-        for shape in m.shapes():
-            if shape and shape[-1]:
-                yield sample(m.tensor(shape), m.tensor(shape), *more, [-1])
-
-    return make
+@with_options
+def _row_samples(m, *more):
+    for shape in m.shapes():
+        if shape and shape[-1]:
+            yield sample(m.tensor(shape), m.tensor(shape), *more, [-1])
 
 
 def _products(m):

@@ -1,10 +1,10 @@
 """Losses that compare element by element."""
 
 import numpy as np
-from scipy.special import expit, log_expit, xlogy
+from scipy.special import log_expit, xlogy
 
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 
 def _reduce(each, reduction):
@@ -16,33 +16,26 @@ def _loss(each):
     return lambda a, b, reduction=1, *more, **named: _reduce(each(a, b, *more, **named), reduction)
 
 
-def _samples(*more, weights=0, **named):
-    def make(m):
-        for a, b in m.pairs():
-            for reduction in (0, 1, 2):
-                yield sample(m.tensor(a), m.tensor(b), reduction, *more, **named)
-
-    return make
+@with_options
+def _samples(m, *more, weights=0, **named):
+    for a, b in m.pairs():
+        for reduction in (0, 1, 2):
+            yield sample(m.tensor(a), m.tensor(b), reduction, *more, **named)
 
 
-def _weighted_samples(count):
+@with_options
+def _weighted_samples(m, count):
     """With each set of weights, all of the shape of the result; operands of one shape."""
-
-    def make(m):
-        for shape in m.shapes():
-            for given in range(2**count):
-                weights = [m.tensor(shape) if given >> i & 1 else None for i in range(count)]
-                yield sample(m.tensor(shape), m.tensor(shape), *weights, given % 3)
-
-    return make
+    for shape in m.shapes():
+        for given in range(2**count):
+            weights = [m.tensor(shape) if given >> i & 1 else None for i in range(count)]
+            yield sample(m.tensor(shape), m.tensor(shape), *weights, given % 3)
 
 
-def _elements(*more):
-    def make(m):
-        for a, b in m.pairs():
-            yield sample(m.tensor(a), m.tensor(b), *more)
-
-    return make
+@with_options
+def _elements(m, *more):
+    for a, b in m.pairs():
+        yield sample(m.tensor(a), m.tensor(b), *more)
 
 
 def _bce(x, t):

@@ -4,7 +4,7 @@ import numpy as np
 
 from .backward import scattered
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _SUMS = {"ulps": 8, "magnitude": True, "infinite": "class"}
 _ABSENT = {"promotion": "one operand", "zero_dim": "a matrix of rows", "channels_last": "a matrix of rows"}
@@ -50,18 +50,16 @@ def _offsets(m):
     return spec
 
 
-def _bag_samples(padding):
-    def make(m):
-        if m.ranked((5, 3)) is None:
-            return
-        modes = [0] if m.dtype.category in ("bool", "integral") else [0, 1] if m.dtype.category == "complex" else [0, 1, 2]
-        for mode in modes:
-            more = [m.tensor((m.size(6),), m.dtype.name)] if mode == 0 and padding is not None and m.dtype.floating else [None]
-            table, indices = _table(m), _indices(m, 6)
-            args = [table, indices, _offsets(m), False, mode, False, *more]
-            yield sample(*args, False, padding) if padding is not None else sample(*args[:5])
-
-    return make
+@with_options
+def _bag_samples(m, padding):
+    if m.ranked((5, 3)) is None:
+        return
+    modes = [0] if m.dtype.category in ("bool", "integral") else [0, 1] if m.dtype.category == "complex" else [0, 1, 2]
+    for mode in modes:
+        more = [m.tensor((m.size(6),), m.dtype.name)] if mode == 0 and padding is not None and m.dtype.floating else [None]
+        table, indices = _table(m), _indices(m, 6)
+        args = [table, indices, _offsets(m), False, mode, False, *more]
+        yield sample(*args, False, padding) if padding is not None else sample(*args[:5])
 
 
 def _bag(table, indices, offsets, by_frequency=False, mode=0, sparse=False, weights=None, last=False, padding_idx=None):

@@ -5,42 +5,34 @@ from math import ceil
 import numpy as np
 
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _SIZES = {"plain": [[3, 5], [7]], "empty": [[0], [2, 0]], "zero_dim": [[]], "large": [[2**17 + 1]]}
 
 
-def _sized(*extra):
-    def make(m):
-        for size in _SIZES.get(m.kind, ()):
-            yield sample(size, *extra, dtype=m.dtype.name)
-
-    return make
+@with_options
+def _sized(m, *extra):
+    for size in _SIZES.get(m.kind, ()):
+        yield sample(size, *extra, dtype=m.dtype.name)
 
 
-def _numbers(*calls, needs=(), large=()):
-    def make(m):
-        if m.kind in ("plain", "large") and m.dtype.category not in needs:
-            for call in calls if m.kind == "plain" else large:
-                yield sample(*call, dtype=m.dtype.name)
-
-    return make
+@with_options
+def _numbers(m, *calls, needs=(), large=()):
+    if m.kind in ("plain", "large") and m.dtype.category not in needs:
+        for call in calls if m.kind == "plain" else large:
+            yield sample(*call, dtype=m.dtype.name)
 
 
-def _like(*extra):
-    def make(m):
-        for shape in m.shapes():
-            yield sample(m.tensor(shape), *extra)
-
-    return make
+@with_options
+def _like(m, *extra):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), *extra)
 
 
-def _new(*extra):
-    def make(m):
-        for size in _SIZES.get(m.kind, ()):
-            yield sample(m.tensor((2,)), size, *extra)
-
-    return make
+@with_options
+def _new(m, *extra):
+    for size in _SIZES.get(m.kind, ()):
+        yield sample(m.tensor((2,)), size, *extra)
 
 
 def _given(s):
@@ -103,14 +95,12 @@ def _places(function):
     return lambda row, col, offset=0, dtype=None: np.array(function(row, offset, col)).reshape(2, -1)
 
 
-def _triangle(*diagonals):
-    def make(m):
-        for shape in m.shapes():
-            if len(shape) >= 2:
-                for diagonal in diagonals:
-                    yield sample(m.tensor(shape), *diagonal)
-
-    return make
+@with_options
+def _triangle(m, *diagonals):
+    for shape in m.shapes():
+        if len(shape) >= 2:
+            for diagonal in diagonals:
+                yield sample(m.tensor(shape), *diagonal)
 
 
 _TRIANGLE = dict(absent={"promotion": "one operand", "zero_dim": "needs two dimensions"}, result="self")

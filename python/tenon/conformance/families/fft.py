@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..dtypes import BY_NAME, PARTS
+from ..dtypes import PARTS
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 from .factory import _KINDS_OF_NUMBERS, _given
 
 _WHOLES = {real: name for name, real in PARTS.items()}
@@ -43,22 +43,20 @@ def _one(m):
             yield sample(m.tensor((2, 16, 17)), None, 1, "backward")
 
 
-def _several(two):
-    def make(m):
-        for shape in _shapes(m):
-            if len(shape) < 2:
-                continue
-            if m.kind == "empty":
-                yield sample(m.tensor(shape), None, [-1])
-                continue
-            yield sample(m.tensor(shape))
-            yield sample(m.tensor(shape), [4, 3], [0, 1], "forward")
-            if m.kind == "plain":
-                yield sample(m.tensor(shape), [-1, 6], [-1, 0], "ortho")
-                if not two:
-                    yield sample(m.tensor((2, 3, 4)), [5], None, "ortho")
-
-    return make
+@with_options
+def _several(m, two):
+    for shape in _shapes(m):
+        if len(shape) < 2:
+            continue
+        if m.kind == "empty":
+            yield sample(m.tensor(shape), None, [-1])
+            continue
+        yield sample(m.tensor(shape))
+        yield sample(m.tensor(shape), [4, 3], [0, 1], "forward")
+        if m.kind == "plain":
+            yield sample(m.tensor(shape), [-1, 6], [-1, 0], "ortho")
+            if not two:
+                yield sample(m.tensor((2, 3, 4)), [5], None, "ortho")
 
 
 def _bound(reference):
@@ -109,15 +107,13 @@ def _pairs(several):
     return lambda x, s=None, dim=(-2, -1), norm=None: several(x, s, dim, norm)
 
 
-def _errors(name, real):
-    def make(m):
-        yield sample(m.tensor((3,)), 0), (RuntimeError,), "expected at least 1 element"
-        yield sample(m.tensor((3,)), -2), (RuntimeError,), "expected at least 1 element"
-        yield sample(m.tensor((2, 0))), (RuntimeError,), "too few for a transform"
-        yield sample(m.tensor((3,)), None, 1), (IndexError,), "dim"
-        yield sample(m.tensor((3,)), None, -1, "other"), (RuntimeError,), "expected `norm`"
-
-    return make
+@with_options
+def _errors(m, name, real):
+    yield sample(m.tensor((3,)), 0), (RuntimeError,), "expected at least 1 element"
+    yield sample(m.tensor((3,)), -2), (RuntimeError,), "expected at least 1 element"
+    yield sample(m.tensor((2, 0))), (RuntimeError,), "too few for a transform"
+    yield sample(m.tensor((3,)), None, 1), (IndexError,), "dim"
+    yield sample(m.tensor((3,)), None, -1, "other"), (RuntimeError,), "expected `norm`"
 
 
 def _several_errors(m):
@@ -168,21 +164,18 @@ def _c2r(x, dim, normalization, size):
     return _scaled(np.fft.irfftn(x, s=sizes, axes=dim) * n, n, normalization)
 
 
-def _kernel_samples(*last, halved=False):
+@with_options
+def _kernel_samples(m, *last, halved=False):
     """Along one dimension and two, with every normalization."""
-
-    def make(m):
-        for shape in _shapes(m):
-            for i, dims in enumerate([[-1]] if m.kind == "empty" or len(shape) < 2 else [[-1], [0], [0, 1], [1, 0]]):
-                for extra in last:
-                    if not halved:
-                        yield sample(m.tensor(shape), dims, i % 3, extra)
-                        continue
-                    d = dims[-1] % len(shape)
-                    half = [n // 2 + 1 if k == d else n for k, n in enumerate(shape)]
-                    yield sample(m.tensor(half), dims, i % 3, shape[d])
-
-    return make
+    for shape in _shapes(m):
+        for i, dims in enumerate([[-1]] if m.kind == "empty" or len(shape) < 2 else [[-1], [0], [0, 1], [1, 0]]):
+            for extra in last:
+                if not halved:
+                    yield sample(m.tensor(shape), dims, i % 3, extra)
+                    continue
+                d = dims[-1] % len(shape)
+                half = [n // 2 + 1 if k == d else n for k, n in enumerate(shape)]
+                yield sample(m.tensor(half), dims, i % 3, shape[d])
 
 
 def _c2r_backward(grad, dim, normalization):
@@ -284,18 +277,16 @@ def _signals(m):
         yield (2, 21)
 
 
-def _stft_samples(*center):
-    def make(m):
-        half = m.dtype.category != "complex"
-        for shape in _signals(m):
-            yield sample(m.tensor(shape), 6, 3, None, None, *center, False, half, True)
-            yield sample(m.tensor(shape), 8, None, 5, m.tensor((5,)), *center, True, half, True)
-            if center and m.kind == "plain":
-                for mode in ("constant", "replicate", "circular"):
-                    yield sample(m.tensor(shape), 6, 3, None, None, True, mode, False, False, True)
-                yield sample(m.tensor(shape), 6, 3, None, None, False, "reflect", False, half, True)
-
-    return make
+@with_options
+def _stft_samples(m, *center):
+    half = m.dtype.category != "complex"
+    for shape in _signals(m):
+        yield sample(m.tensor(shape), 6, 3, None, None, *center, False, half, True)
+        yield sample(m.tensor(shape), 8, None, 5, m.tensor((5,)), *center, True, half, True)
+        if center and m.kind == "plain":
+            for mode in ("constant", "replicate", "circular"):
+                yield sample(m.tensor(shape), 6, 3, None, None, True, mode, False, False, True)
+            yield sample(m.tensor(shape), 6, 3, None, None, False, "reflect", False, half, True)
 
 
 def _istft_samples(m):

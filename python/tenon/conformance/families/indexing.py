@@ -4,7 +4,7 @@ import numpy as np
 
 from ..complex_numbers import multiply
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 #: Positions and masks have dtypes of their own.
 _FIXED = {"promotion": "one operand"}
@@ -152,14 +152,12 @@ def _copy(x, dim, index, source):
     return out
 
 
-def _slice_fill_samples(value):
-    def make(m):
-        for shape in _shapes(m):
-            for dim in (0, -1):
-                count = 0 if shape[dim] == 0 else 3
-                yield sample(m.tensor(shape), dim, m.positions([count], shape[dim]), value(m))
-
-    return make
+@with_options
+def _slice_fill_samples(m, value):
+    for shape in _shapes(m):
+        for dim in (0, -1):
+            count = 0 if shape[dim] == 0 else 3
+            yield sample(m.tensor(shape), dim, m.positions([count], shape[dim]), value(m))
 
 
 def _slice_fill(x, dim, index, value):
@@ -178,23 +176,19 @@ def _scatter_sizes(m):
             yield shape, dim, sizes, [n + 1 for n in sizes]
 
 
-def _scatter_samples(*more, distinct=True, domain=None, **keywords):
-    def make(m):
-        for shape, dim, sizes, wide in _scatter_sizes(m):
-            index = m.positions(sizes, shape[dim], m.number("int32", "int64"))
-            if distinct:
-                index = _distinct(m, index, shape[dim], dim)
-            yield sample(m.tensor(shape, domain=domain), dim, index, m.tensor(wide, domain=domain), *more, **keywords)
-
-    return make
+@with_options
+def _scatter_samples(m, *more, distinct=True, domain=None, **keywords):
+    for shape, dim, sizes, wide in _scatter_sizes(m):
+        index = m.positions(sizes, shape[dim], m.number("int32", "int64"))
+        if distinct:
+            index = _distinct(m, index, shape[dim], dim)
+        yield sample(m.tensor(shape, domain=domain), dim, index, m.tensor(wide, domain=domain), *more, **keywords)
 
 
-def _scatter_value_samples(value=2, **keywords):
-    def make(m):
-        for shape, dim, sizes, _ in _scatter_sizes(m):
-            yield sample(m.tensor(shape), dim, m.positions(sizes, shape[dim]), value, **keywords)
-
-    return make
+@with_options
+def _scatter_value_samples(m, value=2, **keywords):
+    for shape, dim, sizes, _ in _scatter_sizes(m):
+        yield sample(m.tensor(shape), dim, m.positions(sizes, shape[dim]), value, **keywords)
 
 
 def _each(x, dim, index, src, combine):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _HALVES = ("integral", "bool", "float16", "bfloat16")
 _REPEATED = "matrices of repeated elements are singular"
@@ -42,40 +42,31 @@ def _shapes(m):
     return [((), 2)] if m.kind == "grad" else [((), 3), ((2,), 3), ((), 35)] if m.kind == "plain" else [((2,), 3)]
 
 
-def _square(*arguments, **options):
-    def make(m):
-        for batch, n in _shapes(m):
-            yield sample(_matrix(m, n, n, batch), *arguments, **options)
-
-    return make
+@with_options
+def _square(m, *arguments, **options):
+    for batch, n in _shapes(m):
+        yield sample(_matrix(m, n, n, batch), *arguments, **options)
 
 
-def _tall(*arguments, rows=1, **options):
-    def make(m):
-        for batch, n in _shapes(m):
-            yield sample(_matrix(m, n + rows, n, batch), *arguments, **options)
-
-    return make
+@with_options
+def _tall(m, *arguments, rows=1, **options):
+    for batch, n in _shapes(m):
+        yield sample(_matrix(m, n + rows, n, batch), *arguments, **options)
 
 
-def _with_right(right_first=False, columns=2, **options):
-    def make(m):
-        for batch, n in _shapes(m):
-            a = _matrix(m, n, n, batch)
-            b = m.tensor((*batch, n, columns))
-            yield sample(*((b, a) if right_first else (a, b)), **options)
-
-    return make
+@with_options
+def _with_right(m, right_first=False, columns=2, **options):
+    for batch, n in _shapes(m):
+        a = _matrix(m, n, n, batch)
+        b = m.tensor((*batch, n, columns))
+        yield sample(*((b, a) if right_first else (a, b)), **options)
 
 
-def _pair(f, sizes):
+@with_options
+def _pair(m, f, sizes):
     """Two tensors whose second one follows from the size."""
-
-    def make(m):
-        for batch, n in _shapes(m):
-            yield sample(*f(m, batch, n))
-
-    return make
+    for batch, n in _shapes(m):
+        yield sample(*f(m, batch, n))
 
 
 def _as_bounds(reference):
@@ -199,7 +190,6 @@ def _qr(a, mode="reduced"):
 
 def _geqrf(a):
     if a.ndim > 2 or a.size == 0:
-        n = a.shape[-1]
         parts = [_geqrf(x) for x in a.reshape(-1, *a.shape[-2:])] if a.size else []
         shape = (*a.shape[:-2], min(a.shape[-2:]))
         if not parts:
@@ -232,13 +222,11 @@ def _expm(a):
     return np.linalg.matrix_power(total, 4)
 
 
-def _small(*arguments):
-    def make(m):
-        for batch, n in _shapes(m):
-            if n != 35:
-                yield sample(m.tensor((*batch, n, n), domain=(-1.0, 1.0)), *arguments)
-
-    return make
+@with_options
+def _small(m, *arguments):
+    for batch, n in _shapes(m):
+        if n != 35:
+            yield sample(m.tensor((*batch, n, n), domain=(-1.0, 1.0)), *arguments)
 
 
 def _factors(m, batch, n):
@@ -249,15 +237,13 @@ def _factors(m, batch, n):
     return a, pivots
 
 
-def _lu_operands(*, right_first=False, right=True):
-    def make(m):
-        for batch, n in _shapes(m):
-            a, pivots = _factors(m, batch, n)
-            m.made = 0
-            b = m.tensor((*batch, n, 2), layout="contiguous")
-            yield sample(b, a, pivots) if right_first else sample(a, pivots, b) if right else sample(a, pivots)
-
-    return make
+@with_options
+def _lu_operands(m, *, right_first=False, right=True):
+    for batch, n in _shapes(m):
+        a, pivots = _factors(m, batch, n)
+        m.made = 0
+        b = m.tensor((*batch, n, 2), layout="contiguous")
+        yield sample(b, a, pivots) if right_first else sample(a, pivots, b) if right else sample(a, pivots)
 
 
 def _lu_solve(lu, pivots, b, **_):
@@ -265,14 +251,12 @@ def _lu_solve(lu, pivots, b, **_):
     return np.linalg.solve(p @ low @ up, b)
 
 
-def _reflections(count):
-    def make(m):
-        for batch, n in _shapes(m):
-            v = m.tensor((*batch, n + 1, n), domain=(-0.4, 0.4))
-            tau = m.tensor((*batch, n), domain=(0.2, 1.0))
-            yield sample(v, tau, *([m.tensor((*batch, n + 1, 2))] if count == 3 else []))
-
-    return make
+@with_options
+def _reflections(m, count):
+    for batch, n in _shapes(m):
+        v = m.tensor((*batch, n + 1, n), domain=(-0.4, 0.4))
+        tau = m.tensor((*batch, n), domain=(0.2, 1.0))
+        yield sample(v, tau, *([m.tensor((*batch, n + 1, 2))] if count == 3 else []))
 
 
 def _chain(m):

@@ -4,29 +4,26 @@ import numpy as np
 
 from .. import complex_numbers
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _ABSENT = {"zero_dim": "the rank is fixed", "channels_last": "the rank is fixed"}
 _SIZES = ((2, 3, 4), (5, 1, 3))
 
 
-def _fixed(*letters):
+@with_options
+def _fixed(m, *letters):
     """Operands whose dimensions are letters of b, m, k, n."""
-
-    def make(m):
-        for rows, inner, columns in ((2, 3, 2),) if m.kind == "grad" else _SIZES[:1] if m.kind == "empty" else _SIZES:
-            sizes = {"b": 2, "m": m.size(rows), "k": inner, "n": columns}
-            if m.kind == "large" and "m" not in "".join(letters):
-                sizes["k"] = m.size(inner)
-            if m.ranked(*([0] * len(word) for word in letters)) is None:
-                return
+    for rows, inner, columns in ((2, 3, 2),) if m.kind == "grad" else _SIZES[:1] if m.kind == "empty" else _SIZES:
+        sizes = {"b": 2, "m": m.size(rows), "k": inner, "n": columns}
+        if m.kind == "large" and "m" not in "".join(letters):
+            sizes["k"] = m.size(inner)
+        if m.ranked(*([0] * len(word) for word in letters)) is None:
+            return
+        yield sample(*(m.tensor([sizes[c] for c in word]) for word in letters))
+    if m.kind == "empty":  # and each other size is 0 by itself
+        for none in sorted(set("".join(letters)) - {"m"}, reverse=True):
+            sizes = {"b": 2, "m": 2, "k": 3, "n": 4, none: 0}
             yield sample(*(m.tensor([sizes[c] for c in word]) for word in letters))
-        if m.kind == "empty":  # and each other size is 0 by itself
-            for none in sorted(set("".join(letters)) - {"m"}, reverse=True):
-                sizes = {"b": 2, "m": 2, "k": 3, "n": 4, none: 0}
-                yield sample(*(m.tensor([sizes[c] for c in word]) for word in letters))
-
-    return make
 
 
 def _addmm(c, a, b, beta=1, alpha=1):
@@ -97,13 +94,10 @@ def _added(product, *letters):
     return make, reference
 
 
-def _whole(make):
+@with_options
+def _whole(m, make):
     """Samples where self has the shape of the result, as in place."""
-
-    def whole(m):
-        return (s for k, s in enumerate(make(m)) if k % 5 in (0, 3, 4))
-
-    return whole
+    return (s for k, s in enumerate(make(m)) if k % 5 in (0, 3, 4))
 
 
 def _sum_mm(a, b):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..dtypes import BY_NAME, real_of
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _FLOATS = ("bool", "integral", "complex")
 _ABSENT = {"promotion": "operands must have one dtype", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed",
@@ -249,19 +249,17 @@ def _vector_norm(x, p=2, dim=None, keepdim=False, dtype=None):
 _ORDERS = (2, 1, 0, np.inf, -np.inf, 3, 0.5, 1.5, -1)
 
 
-def _order_samples(orders=_ORDERS, build=lambda x, p, dim, keep: sample(x, p, dim, keep)):
-    def make(m):
-        for p in orders:
-            needs_elements = np.isinf(p) or p < 0
-            for shape in m.shapes():
-                if m.kind == "grad" and p < 1 and not shape:
-                    continue
-                for dim, keep in ((None, False), ([0], True), ([-1], False)):
-                    sizes = [shape[d] for d in dim] if dim and shape else shape
-                    if not (needs_elements and 0 in sizes):
-                        yield build(m.tensor(shape, distinct=m.kind == "grad"), p, dim, keep)
-
-    return make
+@with_options
+def _order_samples(m, orders=_ORDERS, build=lambda x, p, dim, keep: sample(x, p, dim, keep)):
+    for p in orders:
+        needs_elements = np.isinf(p) or p < 0
+        for shape in m.shapes():
+            if m.kind == "grad" and p < 1 and not shape:
+                continue
+            for dim, keep in ((None, False), ([0], True), ([-1], False)):
+                sizes = [shape[d] for d in dim] if dim and shape else shape
+                if not (needs_elements and 0 in sizes):
+                    yield build(m.tensor(shape, distinct=m.kind == "grad"), p, dim, keep)
 
 
 def _real(s):

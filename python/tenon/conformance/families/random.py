@@ -5,7 +5,7 @@ import numpy as np
 import tenon
 from ..library import TENON
 from ..rows import Row, unary_samples
-from ..samples import KINDS, Spec, sample
+from ..samples import KINDS, sample, with_options
 
 _WHY = "random: bounds, variety and repetition by the seed are checked"
 _KINDS = {k: "takes sizes, no tensor" for k in
@@ -14,22 +14,18 @@ _SIZES = {"plain": [[40, 5]], "empty": [[0], [2, 0]], "zero_dim": [[]], "large":
 _NUMBERS_ONLY = {**_KINDS, "empty": "a count", "zero_dim": "a count"}
 
 
-def _sized(*before, generator=False):
-    def make(m):
-        for size in _SIZES.get(m.kind, ()):
-            options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
-            yield sample(*before, size, dtype=m.dtype.name, **options)
-
-    return make
+@with_options
+def _sized(m, *before, generator=False):
+    for size in _SIZES.get(m.kind, ()):
+        options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
+        yield sample(*before, size, dtype=m.dtype.name, **options)
 
 
-def _counted(generator=False):
-    def make(m):
-        for count in {"plain": (40, 0), "large": (2**17 + 1,)}.get(m.kind, ()):
-            options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
-            yield sample(count, dtype=m.dtype.name, **options)
-
-    return make
+@with_options
+def _counted(m, generator=False):
+    for count in {"plain": (40, 0), "large": (2**17 + 1,)}.get(m.kind, ()):
+        options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
+        yield sample(count, dtype=m.dtype.name, **options)
 
 
 def _tensors(*extra, **options):
@@ -161,12 +157,10 @@ def _counts_and_chances(m):
         yield sample(m.tensor(shape, domain=(20, 20)), m.tensor(shape, domain=(0.2, 0.8)))
 
 
-def _placed(samples):
-    def make(m):
-        for s in samples(m):
-            yield sample(*s.args, 7, 3)
-
-    return make
+@with_options
+def _placed(m, samples):
+    for s in samples(m):
+        yield sample(*s.args, 7, 3)
 
 
 def _means(m):

@@ -1,12 +1,14 @@
 """Reductions."""
 
+from functools import partial
+
 import numpy as np
 from scipy.special import logsumexp
 
 from .. import complex_numbers
 from ..dtypes import BY_NAME, real_of
 from ..rows import Row, reduced_dims, reduction, reduction_along, unary_samples
-from ..samples import sample
+from ..samples import sample, with_options
 
 _NO_EMPTY = {"empty": "the extremum of nothing is an error (errors)"}
 _ONE = {"promotion": "one operand"}
@@ -17,40 +19,29 @@ def _axes(dim):
     return None if dim is None or (isinstance(dim, list) and not dim) else tuple(dim) if isinstance(dim, list) else dim
 
 
-def _along(f):
+def _along(f, x, dim=None, keepdim=False, **_):
     """NumPy's reduction over dims; 0-dim tensors have dimension 0 and -1 too."""
-
-    def g(x, dim=None, keepdim=False, **_):
-        if x.ndim == 0:
-            return np.asarray(f(x.reshape(1), axis=0)).reshape(())
-        return f(x, axis=_axes(dim), keepdims=keepdim)
-
-    return g
+    if x.ndim == 0:
+        return np.asarray(f(x.reshape(1), axis=0)).reshape(())
+    return f(x, axis=_axes(dim), keepdims=keepdim)
 
 
 def _whole(f):
     return lambda x, **_: f(x)
 
 
-def _first(extreme):
+def _first(extreme, x, axis, keepdims=False):
     """The position of the first extremum; a NaN is one."""
-
-    def position(x, axis, keepdims=False):
-        nan = np.isnan(x) if x.dtype.kind in "fc" else np.zeros(x.shape, bool)
-        at = np.where(nan.any(axis), nan.argmax(axis), extreme(np.where(nan, 0, x), axis))
-        return np.expand_dims(at, axis) if keepdims else at
-
-    return position
+    nan = np.isnan(x) if x.dtype.kind in "fc" else np.zeros(x.shape, bool)
+    at = np.where(nan.any(axis), nan.argmax(axis), extreme(np.where(nan, 0, x), axis))
+    return np.expand_dims(at, axis) if keepdims else at
 
 
-def _arg_along(f):
-    def g(x, dim=None, keepdim=False):
-        if dim is None:
-            at = f(x.reshape(-1), 0)
-            return np.asarray(at).reshape((1,) * x.ndim) if keepdim else at
-        return _along(f)(x, dim, keepdim)
-
-    return g
+def _arg_along(f, x, dim=None, keepdim=False):
+    if dim is None:
+        at = f(x.reshape(-1), 0)
+        return np.asarray(at).reshape((1,) * x.ndim) if keepdim else at
+    return _along(f, x, dim, keepdim)
 
 
 def _arg_samples(m):
@@ -62,7 +53,7 @@ def _arg_samples(m):
 
 
 def _pair(value, position):
-    return lambda x, dim, keepdim=False: (_along(value)(x, dim, keepdim), _along(position)(x, dim, keepdim))
+    return lambda x, dim, keepdim=False: (_along(value, x, dim, keepdim), _along(position, x, dim, keepdim))
 
 
 def _sum(x, axis=None, keepdims=False):
@@ -107,13 +98,10 @@ def _pairs(m):
         yield sample(m.tensor(a), m.tensor(b))
 
 
-def _moment(f):
-    def g(x, dim=None, correction=1, keepdim=False):
-        if x.ndim == 0:
-            x, dim, keepdim = x.reshape(1), [0], False
-        return f(x, axis=_axes(dim), ddof=1 if correction is None else correction, keepdims=keepdim)
-
-    return g
+def _moment(f, x, dim=None, correction=1, keepdim=False):
+    if x.ndim == 0:
+        x, dim, keepdim = x.reshape(1), [0], False
+    return f(x, axis=_axes(dim), ddof=1 if correction is None else correction, keepdims=keepdim)
 
 
 def _moment_samples(m):
@@ -181,7 +169,7 @@ def _aminmax_samples(m):
 def _aminmax(x, dim=None, keepdim=False):
     if dim is None:
         return x.min(), x.max()
-    return _along(np.min)(x, dim, keepdim), _along(np.max)(x, dim, keepdim)
+    return _along(np.min, x, dim, keepdim), _along(np.max, x, dim, keepdim)
 
 
 def _aminmax_backward_samples(m):
@@ -222,7 +210,7 @@ def _count(x, dim=None):
 
 
 def _with_mean(moment, f):
-    return lambda x, *args, **options: (moment(f)(x, *args, **options), moment(_plain_mean)(x, *args, **options))
+    return lambda x, *args, **options: (moment(f, x, *args, **options), moment(_plain_mean, x, *args, **options))
 
 
 def _plain_mean(x, axis=None, ddof=0, keepdims=False):
@@ -257,13 +245,11 @@ def _sum_to_size(x, size):
     return x.sum(axes, keepdims=True, dtype=x.dtype)
 
 
-def _with_dtype(samples):
-    def make(m):
-        yield from samples(m)
-        if m.kind == "plain" and m.dtype.category != "complex":
-            yield sample(m.tensor((3, 2)), dtype="float64")
-
-    return make
+@with_options
+def _with_dtype(m, samples):
+    yield from samples(m)
+    if m.kind == "plain" and m.dtype.category != "complex":
+        yield sample(m.tensor((3, 2)), dtype="float64")
 
 
 def _logsumexp_samples(m):
@@ -315,24 +301,18 @@ def _summed(s):
 _FLOATS = ("bool", "integral")
 
 
-def _biased(*dims):
+@with_options
+def _biased(m, *dims):
     """Samples of var and std with the flag `unbiased`."""
-
-    def make(m):
-        for shape in m.shapes():
-            if m.kind != "grad" or shape:
-                yield sample(m.tensor(shape), *dims, True)
-                yield sample(m.tensor(shape), *dims, False)
-
-    return make
+    for shape in m.shapes():
+        if m.kind != "grad" or shape:
+            yield sample(m.tensor(shape), *dims, True)
+            yield sample(m.tensor(shape), *dims, False)
 
 
-def _by_flag(f):
-    def g(x, *args, keepdim=False):
-        *dims, unbiased = args
-        return _moment(f)(x, *dims, correction=int(unbiased), keepdim=keepdim)
-
-    return g
+def _by_flag(f, x, *args, keepdim=False):
+    *dims, unbiased = args
+    return _moment(f, x, *dims, correction=int(unbiased), keepdim=keepdim)
 
 
 def _own_moment_samples(m):
@@ -343,11 +323,8 @@ def _own_moment_samples(m):
         yield sample(m.tensor(shape), None, None, True)
 
 
-def _own_moment(f):
-    def g(x, dim, correction, keepdim):
-        return _moment(f)(x, dim, correction=1 if correction is None else correction, keepdim=keepdim)
-
-    return g
+def _own_moment(f, x, dim, correction, keepdim):
+    return _moment(f, x, dim, correction=1 if correction is None else correction, keepdim=keepdim)
 
 
 #: Which of two zeros is the larger one is not said.
@@ -389,19 +366,19 @@ ROWS = [
     Row("var_mean.dim", _biased([0]), _with_mean(_by_flag, np.var), inner="var", **_MOMENTS),
     reduction("all", lambda x: np.all(x), result=_truth, absent=_ONE),
     reduction("any", lambda x: np.any(x), result=_truth, absent=_ONE),
-    reduction_along("all.dim", _along(np.all), result=_truth, absent=_ONE),
-    reduction_along("any.dim", _along(np.any), result=_truth, absent=_ONE),
-    reduction_along("all.dims", _along(np.all), lists=True, result=_truth, absent=_ONE),
-    reduction_along("any.dims", _along(np.any), lists=True, result=_truth, absent=_ONE),
-    Row("amax", _amax_samples, _along(np.max), result="self", absent=_ONE, **_ORDERED),
-    Row("amin", _amax_samples, _along(np.min), result="self", absent=_ONE, **_ORDERED),
-    Row("argmax", _arg_samples, _arg_along(_first(np.argmax)), result="int64", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
-    Row("argmin", _arg_samples, _arg_along(_first(np.argmin)), result="int64", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
+    reduction_along("all.dim", partial(_along, np.all), result=_truth, absent=_ONE),
+    reduction_along("any.dim", partial(_along, np.any), result=_truth, absent=_ONE),
+    reduction_along("all.dims", partial(_along, np.all), lists=True, result=_truth, absent=_ONE),
+    reduction_along("any.dims", partial(_along, np.any), lists=True, result=_truth, absent=_ONE),
+    Row("amax", _amax_samples, partial(_along, np.max), result="self", absent=_ONE, **_ORDERED),
+    Row("amin", _amax_samples, partial(_along, np.min), result="self", absent=_ONE, **_ORDERED),
+    Row("argmax", _arg_samples, partial(_arg_along, partial(_first, np.argmax)), result="int64", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
+    Row("argmin", _arg_samples, partial(_arg_along, partial(_first, np.argmin)), result="int64", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
     Row("cumsum", _along_samples, _cumsum, result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
-    Row("logsumexp", _logsumexp_samples, _along(_logsumexp), result=_float, ulps=6, 
+    Row("logsumexp", _logsumexp_samples, partial(_along, _logsumexp), result=_float, ulps=6, 
         complex_ulps=16, infinite="class", absent=_ONE,
         magnitude=lambda x, *_: np.max(x.real, initial=1)),
-    Row("_row_logsumexp", lambda m: (s for s in _logsumexp_samples(m)), _along(_logsumexp), result=_float, ulps=6, infinite="class",
+    Row("_row_logsumexp", lambda m: (s for s in _logsumexp_samples(m)), partial(_along, _logsumexp), result=_float, ulps=6, infinite="class",
         direct=True, no_peer="an operator of ours", refuse=("complex",), absent=_ONE, magnitude=lambda x, *_: np.max(x.real, initial=1)),
     Row("logsumexp_backward", _logsumexp_backward_samples, _logsumexp_backward, result="self", ulps=64, magnitude=True,
         grad_constant=(2,), no_peer="its own derivative is another", absent={**_ONE, "bool": _NO_GRADIENT, "integral": _NO_GRADIENT,
@@ -409,27 +386,27 @@ ROWS = [
         "special": "logsumexp covers it"}),
     Row("max", _whole_samples, np.max, result="self", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
     Row("min", _whole_samples, np.min, result="self", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
-    Row("max.dim", _extremum_dim_samples, _pair(np.max, _first(np.argmax)), absent=_ONE,
+    Row("max.dim", _extremum_dim_samples, _pair(np.max, partial(_first, np.argmax)), absent=_ONE,
         result=lambda s: (s.specs()[0].dtype, "int64"), **_ORDERED),
-    Row("min.dim", _extremum_dim_samples, _pair(np.min, _first(np.argmin)), absent=_ONE,
+    Row("min.dim", _extremum_dim_samples, _pair(np.min, partial(_first, np.argmin)), absent=_ONE,
         result=lambda s: (s.specs()[0].dtype, "int64"), **_ORDERED),
     Row("max.other", _pairs, np.maximum, operands=(0, 1), **_ORDERED),
     Row("min.other", _pairs, np.minimum, operands=(0, 1), **_ORDERED),
     reduction("mean", lambda x, dtype=None: _mean(x), samples=unary_samples(), result="self", refuse=_FLOATS, ulps=4,
               magnitude=True, absent=_ONE),
-    reduction_along("mean.dim", _along(_mean), lists=True, result="self", refuse=_FLOATS, ulps=4, magnitude=True,
+    reduction_along("mean.dim", partial(_along, _mean), lists=True, result="self", refuse=_FLOATS, ulps=4, magnitude=True,
                     absent=_ONE),
     reduction("prod", _whole(_prod), result="sum", ulps=8, complex_ulps=64, absent=_ONE, domain=(-2, 2), extremes=False, infinite="order", samples=_with_dtype(unary_samples())),
-    reduction_along("prod.dim_int", _along(_prod), result="sum", ulps=8, complex_ulps=64, absent=_ONE, domain=(-2, 2), extremes=False, infinite="order"),
+    reduction_along("prod.dim_int", partial(_along, _prod), result="sum", ulps=8, complex_ulps=64, absent=_ONE, domain=(-2, 2), extremes=False, infinite="order"),
     reduction("sum", _whole(_sum), result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE, samples=_with_dtype(unary_samples())),
-    reduction_along("sum.dim_IntList", _along(_sum), lists=True, result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
+    reduction_along("sum.dim_IntList", partial(_along, _sum), lists=True, result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
     Row("sum_to_size", _sum_to_size_samples, _sum_to_size, result=_summed, ulps=4, magnitude=True, infinite="class", absent=_ONE),
-    Row("_row_std", _own_moment_samples, _own_moment(np.std), result="self", **{**_STD, **_OWN}),
-    Row("_row_var", _own_moment_samples, _own_moment(np.var), result="self", **{**_VAR, **_OWN}),
-    Row("std.correction", _moment_samples, _moment(np.std), result="self", inner="var", **_STD),
-    Row("std", _biased(), _by_flag(np.std), result="self", **_STD),
-    Row("std.dim", _biased([0]), _by_flag(np.std), result="self", **_STD),
-    Row("var", _biased(), _by_flag(np.var), result="self", **_VAR),
-    Row("var.dim", _biased([0]), _by_flag(np.var), result="self", **_VAR),
-    Row("var.correction", _moment_samples, _moment(np.var), result="self", **_VAR),
+    Row("_row_std", _own_moment_samples, partial(_own_moment, np.std), result="self", **{**_STD, **_OWN}),
+    Row("_row_var", _own_moment_samples, partial(_own_moment, np.var), result="self", **{**_VAR, **_OWN}),
+    Row("std.correction", _moment_samples, partial(_moment, np.std), result="self", inner="var", **_STD),
+    Row("std", _biased(), partial(_by_flag, np.std), result="self", **_STD),
+    Row("std.dim", _biased([0]), partial(_by_flag, np.std), result="self", **_STD),
+    Row("var", _biased(), partial(_by_flag, np.var), result="self", **_VAR),
+    Row("var.dim", _biased([0]), partial(_by_flag, np.var), result="self", **_VAR),
+    Row("var.correction", _moment_samples, partial(_moment, np.var), result="self", **_VAR),
 ]  # fmt: skip

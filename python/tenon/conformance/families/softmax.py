@@ -1,10 +1,12 @@
 """Softmax, its logarithm, and the losses built on it."""
 
+from functools import partial
+
 import numpy as np
 from scipy.special import softmax
 
 from ..rows import Row, reduced_dims
-from ..samples import sample
+from ..samples import sample, with_options
 
 #: There is no order among complex numbers.
 _FLOATS = ("bool", "integral", "complex")
@@ -23,11 +25,8 @@ def _dims_and_flag(m):
         yield sample(*s.args, False)
 
 
-def _along(f):
-    def g(x, dim, *_):
-        return f(x.reshape(1), 0).reshape(()) if x.ndim == 0 else f(x, dim)
-
-    return g
+def _along(f, x, dim, *_):
+    return f(x.reshape(1), 0).reshape(()) if x.ndim == 0 else f(x, dim)
 
 
 def _safe(f):
@@ -45,16 +44,14 @@ def _largest(x, *_):
     return 1 + np.max(x, initial=0)
 
 
-def _backward_samples(of):
-    def make(m):
-        for shape in m.shapes():
-            for dim in reduced_dims(shape):
-                g, x = m.tensor(shape), m.tensor(shape)
-                if m.kind != "special":
-                    x.flat[:] = m.dtype.store(np.abs(x.flat) / 8 if of is softmax else -np.abs(x.flat))
-                yield sample(g, x, dim, m.dtype.name)
-
-    return make
+@with_options
+def _backward_samples(m, of):
+    for shape in m.shapes():
+        for dim in reduced_dims(shape):
+            g, x = m.tensor(shape), m.tensor(shape)
+            if m.kind != "special":
+                x.flat[:] = m.dtype.store(np.abs(x.flat) / 8 if of is softmax else -np.abs(x.flat))
+            yield sample(g, x, dim, m.dtype.name)
 
 
 def _softmax_backward(g, y, dim, _):
@@ -182,16 +179,16 @@ _EASY = dict(refuse=_FLOATS, result="self", inner="softmax")
 _NLL = dict(refuse=_FLOATS, grad_constant=(2,), result="self", inner="nll_loss")
 
 ROWS = [
-    Row("_softmax", _dims_and_flag, _along(_safe(softmax)), ulps=8, absent=_ONE, **_EASY),
-    Row("_log_softmax", _dims_and_flag, _along(_safe(log_softmax)), ulps=8, magnitude=_largest, absent=_ONE, **_EASY),
+    Row("_softmax", _dims_and_flag, partial(_along, _safe(softmax)), ulps=8, absent=_ONE, **_EASY),
+    Row("_log_softmax", _dims_and_flag, partial(_along, _safe(log_softmax)), ulps=8, magnitude=_largest, absent=_ONE, **_EASY),
     Row("_softmax_backward_data", _backward_samples(softmax), _softmax_backward, ulps=16,
         magnitude=lambda g, y, dim, _: y * (g + (g * y).sum(None if g.ndim == 0 else dim, keepdims=True)),
         absent=_INTERNAL, **_EASY),
     Row("_log_softmax_backward_data", _backward_samples(log_softmax), _log_softmax_backward, ulps=16,
         magnitude=lambda g, y, dim, _: g + np.exp(y) * g.sum(None if g.ndim == 0 else dim, keepdims=True),
         absent=_INTERNAL, **_EASY),
-    Row("softmax.int", _dims, _along(_safe(softmax)), ulps=8, absent=_ONE, **_EASY),
-    Row("log_softmax.int", _dims, _along(_safe(log_softmax)), ulps=8, magnitude=_largest, absent=_ONE,
+    Row("softmax.int", _dims, partial(_along, _safe(softmax)), ulps=8, absent=_ONE, **_EASY),
+    Row("log_softmax.int", _dims, partial(_along, _safe(log_softmax)), ulps=8, magnitude=_largest, absent=_ONE,
         **_EASY),
     Row("l1_loss", _mse_samples, _l1, operands=(0, 1), refuse=("bool",), refuse_common=("integral",), real=True, ulps=16,
         magnitude=True, absent={"bool": "a loss of numbers", "integral": "sub, abs and mean have it"}),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..rows import Row, reduced_dims
-from ..samples import sample
+from ..samples import sample, with_options
 
 
 def _order(x, dim, descending):
@@ -23,17 +23,14 @@ def _sorted(x, dim=-1, descending=False, count=None):
     return np.take_along_axis(rows, order, dim).reshape(shape), order.reshape(shape)
 
 
-def _samples(*arguments, longer=True, **options):
+@with_options
+def _samples(m, *arguments, longer=True, **options):
     """Of all dims, in both orders; and rows long enough to be sorted by digits."""
-
-    def make(m):
-        shapes = [*m.shapes(), *([(3, 130), (1030, 2)] if longer and m.kind in ("plain", "special", "sliced") else [])]
-        for shape in shapes:
-            for dim in reduced_dims(shape):
-                t = m.tensor(shape, distinct=m.kind == "grad")
-                yield sample(t, *arguments, dim=dim, descending=bool(m.rng.integers(2)), **options)
-
-    return make
+    shapes = [*m.shapes(), *([(3, 130), (1030, 2)] if longer and m.kind in ("plain", "special", "sliced") else [])]
+    for shape in shapes:
+        for dim in reduced_dims(shape):
+            t = m.tensor(shape, distinct=m.kind == "grad")
+            yield sample(t, *arguments, dim=dim, descending=bool(m.rng.integers(2)), **options)
 
 
 def _msort_samples(m):

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.special as ss
 
 from ..rows import Row, binary, unary
-from ..samples import KINDS, sample
+from ..samples import KINDS, sample, with_options
 
 _REAL = dict(result="float", refuse=("complex",))
 _SHAPES = dict(domain=(0.3, 6.0), grad_domain=(0.6, 5.0))
@@ -20,20 +20,16 @@ def _logit(x, eps=None):
     return ss.logit(x if eps is None else np.where(np.isnan(x), x, np.clip(x, eps, 1 - eps)))
 
 
-def _number_first(number):
-    def make(m):
-        for shape in m.shapes():
-            yield sample(number, m.tensor(shape))
-
-    return make
+@with_options
+def _number_first(m, number):
+    for shape in m.shapes():
+        yield sample(number, m.tensor(shape))
 
 
-def _number_second(number):
-    def make(m):
-        for shape in m.shapes():
-            yield sample(m.tensor(shape), number)
-
-    return make
+@with_options
+def _number_second(m, number):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), number)
 
 
 def _multigamma(x, p):

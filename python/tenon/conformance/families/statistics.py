@@ -1,11 +1,12 @@
 """Order statistics, sets, histograms, running extrema, differences, sums without NaN."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 
 from ..rows import Row, reduced_dims
-from ..samples import sample
+from ..samples import sample, with_options
 
 _ONE = {"promotion": "one operand"}
 _FIXED = {**_ONE, "channels_last": "its rank is fixed", "zero_dim": "its rank is fixed"}
@@ -54,15 +55,13 @@ def _mode(row):
     return row[best[1]], best[1]
 
 
-def _row_samples(*more):
-    def make(m):
-        shapes = [*m.shapes(), *([(3, 700)] if m.kind in ("plain", "special", "sliced") else [])]
-        for shape in shapes:
-            for dim in reduced_dims(shape):
-                if not shape or shape[dim]:
-                    yield sample(m.tensor(shape, distinct=m.kind == "grad"), *(1 if a == "k" else a for a in more), dim, bool(m.rng.integers(2)))
-
-    return make
+@with_options
+def _row_samples(m, *more):
+    shapes = [*m.shapes(), *([(3, 700)] if m.kind in ("plain", "special", "sliced") else [])]
+    for shape in shapes:
+        for dim in reduced_dims(shape):
+            if not shape or shape[dim]:
+                yield sample(m.tensor(shape, distinct=m.kind == "grad"), *(1 if a == "k" else a for a in more), dim, bool(m.rng.integers(2)))
 
 
 def _kth_samples(m):
@@ -83,29 +82,24 @@ def _whole(m):
             yield sample(m.tensor(shape, distinct=m.kind == "grad"))
 
 
-def _quantiles(as_tensor):
-    def make(m):
-        for shape in m.shapes():
-            if 0 in shape:
-                continue
-            for k, dim in enumerate([None, *reduced_dims(shape)]):
-                how = ("linear", "lower", "higher", "nearest", "midpoint")[(k + len(shape)) % 5 if m.kind != "grad" else 0]
-                x = m.tensor(shape, distinct=m.kind == "grad")
-                q = m.tensor((3,), x.dtype, domain=(0.05, 0.95), layout="contiguous") if as_tensor else 0.3
-                if as_tensor and m.kind == "special":
-                    q.flat[:] = np.array([0.0, 0.25, 1.0])
-                yield sample(x, q, dim, bool(k % 2), interpolation=how)
-
-    return make
+@with_options
+def _quantiles(m, as_tensor):
+    for shape in m.shapes():
+        if 0 in shape:
+            continue
+        for k, dim in enumerate([None, *reduced_dims(shape)]):
+            how = ("linear", "lower", "higher", "nearest", "midpoint")[(k + len(shape)) % 5 if m.kind != "grad" else 0]
+            x = m.tensor(shape, distinct=m.kind == "grad")
+            q = m.tensor((3,), x.dtype, domain=(0.05, 0.95), layout="contiguous") if as_tensor else 0.3
+            if as_tensor and m.kind == "special":
+                q.flat[:] = np.array([0.0, 0.25, 1.0])
+            yield sample(x, q, dim, bool(k % 2), interpolation=how)
 
 
-def _quantile(f):
-    def reference(x, q, dim=None, keepdim=False, interpolation="linear"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return np.asarray(f(x, q, axis=dim if x.ndim else None, keepdims=keepdim, method=interpolation))
-
-    return reference
+def _quantile(f, x, q, dim=None, keepdim=False, interpolation="linear"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(f(x, q, axis=dim if x.ndim else None, keepdims=keepdim, method=interpolation))
 
 
 def _sorted_rows(m):
@@ -191,12 +185,10 @@ def _unique_rows(x, dim, ordered, inverse, counts):
     return values, i.reshape(-1), n
 
 
-def _few_values(*more):
-    def make(m):
-        for shape in m.shapes():
-            yield sample(m.tensor(shape, domain=(0, 3)), *more)
-
-    return make
+@with_options
+def _few_values(m, *more):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape, domain=(0, 3)), *more)
 
 
 def _few_rows(m):
@@ -207,22 +199,18 @@ def _few_rows(m):
 _UNIQUE = dict(result=lambda s: (s.specs()[0].dtype, "int64", "int64"), refuse=_REAL, signed_zeros=False)
 
 
-def _running(f):
+def _running(f, x, dim):
     """The extremum so far and its last place; a NaN stays."""
-
-    def reference(x, dim):
-        rows = np.moveaxis(x.reshape(1) if x.ndim == 0 else x, dim, -1)
-        values, places = np.empty_like(rows), np.empty(rows.shape, np.int64)
-        for at in np.ndindex(rows.shape[:-1]):
-            best = 0
-            for i, e in enumerate(rows[at]):
-                b = rows[at][best]
-                if e != e or (b == b and (e >= b if f is np.maximum else e <= b)):
-                    best = i
-                values[at][i], places[at][i] = rows[at][best], best
-        return np.moveaxis(values, -1, dim).reshape(x.shape), np.moveaxis(places, -1, dim).reshape(x.shape)
-
-    return reference
+    rows = np.moveaxis(x.reshape(1) if x.ndim == 0 else x, dim, -1)
+    values, places = np.empty_like(rows), np.empty(rows.shape, np.int64)
+    for at in np.ndindex(rows.shape[:-1]):
+        best = 0
+        for i, e in enumerate(rows[at]):
+            b = rows[at][best]
+            if e != e or (b == b and (e >= b if f is np.maximum else e <= b)):
+                best = i
+            values[at][i], places[at][i] = rows[at][best], best
+    return np.moveaxis(values, -1, dim).reshape(x.shape), np.moveaxis(places, -1, dim).reshape(x.shape)
 
 
 def _along(m):
@@ -246,7 +234,7 @@ def _running_backward_samples(m):
     for shape in m.shapes():
         if shape and 0 not in shape:
             x = m.tensor(shape)
-            _, places = _running(np.maximum)(x.array(), 0)
+            _, places = _running(np.maximum, x.array(), 0)
             yield sample(m.tensor(shape, x.dtype), x, m.positions(shape, shape[0]), 0)
 
 
@@ -263,13 +251,11 @@ def _diff_samples(m):
             yield sample(m.tensor(shape), 2, 0)
 
 
-def _slope_samples(**options):
-    def make(m):
-        for shape in ((5, 4), (6,)) if m.kind not in ("empty", "zero_dim", "channels_last") else ((3, 4, 3, 3),) if m.kind == "channels_last" else ():
-            made = {k: v(m, shape) if callable(v) else v for k, v in options.items()}
-            yield sample(m.tensor(shape), **made)
-
-    return make
+@with_options
+def _slope_samples(m, **options):
+    for shape in ((5, 4), (6,)) if m.kind not in ("empty", "zero_dim", "channels_last") else ((3, 4, 3, 3),) if m.kind == "channels_last" else ():
+        made = {k: v(m, shape) if callable(v) else v for k, v in options.items()}
+        yield sample(m.tensor(shape), **made)
 
 
 def _slopes(x, spacing=1, dim=None, edge_order=1):
@@ -298,13 +284,11 @@ _SLOPES = dict(result=_slope_dtypes, ulps=32, magnitude=lambda x, *a, **k: tuple
                        "bool": "no numbers", "complex": "numbers of two parts"})
 
 
-def _curve(**options):
-    def make(m):
-        for shape in m.shapes():
-            if shape and 0 not in shape:
-                yield sample(m.tensor(shape), **options)
-
-    return make
+@with_options
+def _curve(m, **options):
+    for shape in m.shapes():
+        if shape and 0 not in shape:
+            yield sample(m.tensor(shape), **options)
 
 
 def _curve_at(m):
@@ -396,10 +380,10 @@ ROWS = [
         inner="median", absent={**_ONE, **_NONE}),
     Row("nanmedian", _whole, lambda x: np.asarray(_nanmedian(x.reshape(-1))[0]), result="self", refuse=_REAL, signed_zeros=False,
         inner="nanmedian", absent={**_ONE, **_NONE}),
-    Row("quantile", _quantiles(True), _quantile(np.quantile), grad_constant=(1,), **_QUANTILE),
-    Row("quantile.scalar", _quantiles(False), _quantile(np.quantile), **_QUANTILE),
-    Row("nanquantile", _quantiles(True), _quantile(np.nanquantile), grad_constant=(1,), **_QUANTILE),
-    Row("nanquantile.scalar", _quantiles(False), _quantile(np.nanquantile), **_QUANTILE),
+    Row("quantile", _quantiles(True), partial(_quantile, np.quantile), grad_constant=(1,), **_QUANTILE),
+    Row("quantile.scalar", _quantiles(False), partial(_quantile, np.quantile), **_QUANTILE),
+    Row("nanquantile", _quantiles(True), partial(_quantile, np.nanquantile), grad_constant=(1,), **_QUANTILE),
+    Row("nanquantile.scalar", _quantiles(False), partial(_quantile, np.nanquantile), **_QUANTILE),
     Row("_searchsorted", _flagged(_sorted_rows, False, True), _searched, result="int64", direct=True, no_peer="not in PyTorch", **_SEARCH),
     Row("searchsorted.Tensor", _flagged(_sorted_rows, side="right", out_int32=True), _searched, result="int32", inner="searchsorted", **_SEARCH),
     Row("searchsorted.Scalar", _one_number, _searched, result="int64", inner="searchsorted", **_SEARCH),
@@ -425,8 +409,8 @@ ROWS = [
     Row("_lexsort", lambda m: (sample(m.tensor((6, 3), domain=(0, 2))) for _ in range(m.kind not in ("zero_dim", "channels_last", "empty"))),
         lambda x: np.lexsort(x.T[::-1]), result="int64", direct=True, no_peer="not in PyTorch", refuse=_REAL,
         absent={**_FIXED, "empty": "an order of nothing"}),
-    Row("cummax", _along, _running(np.maximum), absent=_ONE, **_PAIR),
-    Row("cummin", _along, _running(np.minimum), absent=_ONE, **_PAIR),
+    Row("cummax", _along, partial(_running, np.maximum), absent=_ONE, **_PAIR),
+    Row("cummin", _along, partial(_running, np.minimum), absent=_ONE, **_PAIR),
     Row("cummaxmin_backward", _running_backward_samples, _running_backward, result="self", ulps=4, magnitude=True, direct=True, grad_constant=(1,),
         no_peer="PyTorch's is an operator of its own", absent={**_FIXED, "empty": "cummax covers it", "special": "sums of infinities",
         "bool": "no gradients", "integral": "no gradients", "complex": "no gradients"}),

@@ -1,31 +1,27 @@
 """Views, and what joins tensors. NumPy's own views give the strides."""
 
 import sys
+from functools import partial
 
 import numpy as np
 
 from ..rows import Row, unary_samples, view
-from ..samples import Spec, sample
+from ..samples import Spec, sample, with_options
 
 
-def _ranks(least, most=9):
-    def shapes(m):
-        for shape in m.shapes():
-            if least <= len(shape) <= most:
-                yield shape
-
-    return shapes
+@with_options
+def _ranks(m, least, most=9):
+    for shape in m.shapes():
+        if least <= len(shape) <= most:
+            yield shape
 
 
-def _with(choose, least=0, most=9):
+@with_options
+def _with(m, choose, least=0, most=9):
     """Samples whose other arguments follow from the shape: `choose(shape)` lists them."""
-
-    def make(m):
-        for shape in _ranks(least, most)(m):
-            for args in choose(shape):
-                yield sample(m.tensor(shape), *args)
-
-    return make
+    for shape in _ranks(least, most)(m):
+        for args in choose(shape):
+            yield sample(m.tensor(shape), *args)
 
 
 _strided = np.lib.stride_tricks.as_strided
@@ -60,13 +56,10 @@ def _expand(x, size):
     return np.broadcast_to(x, [x.shape[i - lead] if s == -1 else s for i, s in enumerate(size)])
 
 
-def _chunks(parts):
-    def split(x, n, dim=0):
-        size = max(-(-x.shape[dim] // n), 1) if parts else n
-        count = n if parts and x.shape[dim] == 0 else max(-(-x.shape[dim] // size), 1)
-        return tuple(np.moveaxis(np.moveaxis(x, dim, 0)[i * size : (i + 1) * size], 0, dim) for i in range(count))
-
-    return split
+def _chunks(parts, x, n, dim=0):
+    size = max(-(-x.shape[dim] // n), 1) if parts else n
+    count = n if parts and x.shape[dim] == 0 else max(-(-x.shape[dim] // size), 1)
+    return tuple(np.moveaxis(np.moveaxis(x, dim, 0)[i * size : (i + 1) * size], 0, dim) for i in range(count))
 
 
 def _split_sizes(x, sizes, dim=0):
@@ -142,13 +135,11 @@ def _squeeze_dims(x, dim):
     return np.squeeze(x, tuple(d for d in {d % x.ndim for d in dim} if x.shape[d] == 1))
 
 
-def _squeeze_samples(*args):
-    def make(m):
-        for shape in m.shapes():
-            if shape:
-                yield sample(m.tensor([1, *shape, 1]), *args)
-
-    return make
+@with_options
+def _squeeze_samples(m, *args):
+    for shape in m.shapes():
+        if shape:
+            yield sample(m.tensor([1, *shape, 1]), *args)
 
 
 def _joined(m):
@@ -192,17 +183,14 @@ def _none(shape):
     yield ()
 
 
-def _lists(least=0, most=9, grow=None):
+@with_options
+def _lists(m, least=0, most=9, grow=None):
     """Lists of two tensors; the second is longer by one in dimension `grow`."""
-
-    def make(m):
-        for shape in _ranks(least, most)(m):
-            other = list(shape)
-            if grow is not None and m.kind != "promotion":
-                other[grow] += 1
-            yield sample([m.tensor(shape), m.tensor(other)])
-
-    return make
+    for shape in _ranks(least, most)(m):
+        other = list(shape)
+        if grow is not None and m.kind != "promotion":
+            other[grow] += 1
+        yield sample([m.tensor(shape), m.tensor(other)])
 
 
 def _alone(m):
@@ -242,16 +230,13 @@ def _indices(shape):
     yield ([], 0)
 
 
-def _cubes(choose):
+@with_options
+def _cubes(m, choose):
     """As _with, of three dimensions at least, which contiguous samples do not have otherwise."""
-
-    def make(m):
-        yield from _with(choose, 3)(m)
-        if m.kind in ("plain", "special"):
-            for call in choose((2, 3, 4)):
-                yield sample(m.tensor((2, 3, 4)), *call)
-
-    return make
+    yield from _with(choose, 3)(m)
+    if m.kind in ("plain", "special"):
+        for call in choose((2, 3, 4)):
+            yield sample(m.tensor((2, 3, 4)), *call)
 
 
 def _cut(x, indices, dim=0):
@@ -295,22 +280,17 @@ def _diag_embed(x, offset=0, dim1=-2, dim2=-1):
     return np.moveaxis(out, (-2, -1), (dim1, dim2))
 
 
-def _scatter_samples(part, calls, least):
-    def make(m):
-        for shape in _ranks(least)(m):
-            for call in calls(shape):
-                yield sample(m.tensor(shape), m.tensor(part(np.empty(shape), *call).shape, layout="contiguous"), *call)
-
-    return make
+@with_options
+def _scatter_samples(m, part, calls, least):
+    for shape in _ranks(least)(m):
+        for call in calls(shape):
+            yield sample(m.tensor(shape), m.tensor(part(np.empty(shape), *call).shape, layout="contiguous"), *call)
 
 
-def _scattered(part):
-    def put(x, source, *call):
-        out = x.copy()
-        part(out, *call)[...] = source
-        return out
-
-    return put
+def _scattered(part, x, source, *call):
+    out = x.copy()
+    part(out, *call)[...] = source
+    return out
 
 
 def _diagonal(x, offset=0, dim1=0, dim2=1):
@@ -365,7 +345,7 @@ ROWS = [
     view("as_strided", _as_strided, _as_strided_samples, no_peer="negative strides",
          absent={**_ONE, "empty": "too few elements", "zero_dim": "too few elements", "expanded": "too few elements"}),
     view("broadcast_to", _expand, _with(_expand_sizes), **_MOST),
-    view("chunk", _chunks(True), _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
+    view("chunk", partial(_chunks, True), _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
     view("detach", lambda x: x, unary_samples(), **_MOST),
     view("diagonal", lambda x, *a: np.diagonal(x, *a), _with(lambda s: [(), (1, 0, 1), (-1, 1, 0)], 2), **_RANKED),
     view("expand", _expand, _with(_expand_sizes), **_MOST),
@@ -386,7 +366,7 @@ ROWS = [
          _with(lambda s: [(0, 0), (-1, -1)] if 0 not in s else [], 1),
          absent={**_ONE, "zero_dim": "needs a dimension", "empty": "nothing to select"}),
     view("slice.Tensor", _slice, _with(_slices, 1), **_RANKED),
-    view("split.Tensor", _chunks(False), _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
+    view("split.Tensor", partial(_chunks, False), _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
     view("split.sizes", _split_sizes, _with(_sizes, 1), **_RANKED),
     view("split_with_sizes", _split_sizes, _with(_sizes, 1), **_RANKED),
     view("squeeze", np.squeeze, _squeeze_samples(), **_RANKED),
@@ -421,10 +401,10 @@ ROWS = [
         lambda xs, indexing: tuple(np.meshgrid(*xs, indexing=indexing)), result=_of_each, absent=_GRID),
     Row("diag", _with(lambda s: [(), (1,), (-1,)], 1, 2), np.diag, **_FLAT_RANKED),
     Row("diag_embed", _with(lambda s: [(), (1,), (-2, 0, 1)], 1), _diag_embed, **_RANKED),
-    Row("diagonal_scatter", _scatter_samples(_diagonal, lambda s: [(), (1, 0, 1)], 2), _scattered(_diagonal), result="self", **_RANKED),
+    Row("diagonal_scatter", _scatter_samples(_diagonal, lambda s: [(), (1, 0, 1)], 2), partial(_scattered, _diagonal), result="self", **_RANKED),
     Row("select_scatter", _scatter_samples(_select, lambda s: [(0, 0), (-1, -1)] if 0 not in s else [], 1), _put_selected, result="self",
         absent={**_ONE, "zero_dim": "needs a dimension", "empty": "nothing to select"}),
-    Row("slice_scatter", _scatter_samples(_slice, lambda s: [(0, 1, None, 2), (-1, 0, -1, 1)], 1), _scattered(_slice), result="self", **_RANKED),
+    Row("slice_scatter", _scatter_samples(_slice, lambda s: [(0, 1, None, 2), (-1, 0, -1, 1)], 1), partial(_scattered, _slice), result="self", **_RANKED),
     view("tensor_split.sections", _sections, _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
     view("tensor_split.indices", _cut, _with(_indices, 1), **_RANKED),
     view("tensor_split.tensor_indices_or_sections", _by_tensor, _given_sections, **_RANKED),

@@ -1,5 +1,6 @@
 """Padding, pooling, resizing, folding. References are matrices along each axis, or NumPy's own padding and indexing."""
 
+from functools import partial
 from itertools import product
 from math import floor, prod
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from .. import axis_matrices as axes
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _FLOATS = ("bool", "integral", "complex")
 _WHOLE = ("bool", "integral")
@@ -46,23 +47,18 @@ def _pads(m, rank, mode):
         yield [-1, 1] + [1, -1] * (rank - 1)
 
 
-def _pad_samples(rank, mode, *extra):
-    def make(m):
-        for shape in _images(m, rank):
-            for pad in _pads(m, rank, mode):
-                yield sample(m.tensor(shape), pad, *extra)
-
-    return make
+@with_options
+def _pad_samples(m, rank, mode, *extra):
+    for shape in _images(m, rank):
+        for pad in _pads(m, rank, mode):
+            yield sample(m.tensor(shape), pad, *extra)
 
 
-def _padded(mode):
-    def reference(x, pad, *_):
-        for i in range(len(pad) // 2):
-            places = axes.pad_places(x.shape[-1 - i], pad[2 * i], pad[2 * i + 1], mode)
-            x = np.take(x, places, x.ndim - 1 - i)
-        return x
-
-    return reference
+def _padded(mode, x, pad, *_):
+    for i in range(len(pad) // 2):
+        places = axes.pad_places(x.shape[-1 - i], pad[2 * i], pad[2 * i + 1], mode)
+        x = np.take(x, places, x.ndim - 1 - i)
+    return x
 
 
 def _pad_matrices(sizes, pad, mode):
@@ -78,14 +74,12 @@ def _grown(shape, pad):
     return shape
 
 
-def _pad_back_samples(rank, mode, with_self):
-    def make(m):
-        for shape in _images(m, rank):
-            for pad in _pads(m, rank, mode):
-                grad = m.tensor(_grown(shape, pad))
-                yield sample(grad, m.tensor(shape), pad) if with_self else sample(grad, list(shape), pad, _MODES[mode][1])
-
-    return make
+@with_options
+def _pad_back_samples(m, rank, mode, with_self):
+    for shape in _images(m, rank):
+        for pad in _pads(m, rank, mode):
+            grad = m.tensor(_grown(shape, pad))
+            yield sample(grad, m.tensor(shape), pad) if with_self else sample(grad, list(shape), pad, _MODES[mode][1])
 
 
 def _constant_samples(m):
@@ -128,7 +122,7 @@ def _mode_samples(m):
 def _by_mode(x, pad, mode="constant", value=None):
     if mode == "constant":
         return _constant(x, pad, value or 0)
-    return _padded({"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])(x, pad)
+    return _padded({"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode], x, pad)
 
 
 _LINEAR = dict(ulps=16, magnitude=True, infinite="class", result="self")
@@ -142,15 +136,15 @@ def _pad_rows():
               no_peer="other signatures",
               absent={"promotion": "one operand", "zero_dim": "nothing is padded", **{c: "no gradients" for c in _WHOLE}})  # fmt: skip
     yield Row("pad", _mode_samples, _by_mode, result="self", inner="constant_pad_nd", absent=_absent(2), no_peer="", call=None)
-    yield Row("_pad_circular", _pad_samples(2, "circular"), _padded("wrap"), result="self", absent=_absent(2))
-    yield Row("_pad_axes", _pad_samples(2, "circular", 2), _padded("wrap"), result="self", absent=_absent(2), inner="_pad_circular")
+    yield Row("_pad_circular", _pad_samples(2, "circular"), partial(_padded, "wrap"), result="self", absent=_absent(2))
+    yield Row("_pad_axes", _pad_samples(2, "circular", 2), partial(_padded, "wrap"), result="self", absent=_absent(2), inner="_pad_circular")
     yield Row("_pad_axes_backward", _pad_back_samples(2, "circular", False),
               lambda g, sizes, pad, _: axes.back(_pad_matrices(sizes, pad, "wrap"), g), refuse=_WHOLE, inner="_pad_circular_backward",
               absent=_absent(2, **_NO_EXTREMES), **_GRADIENT)  # fmt: skip
     for name in ("reflection", "replication"):
         for rank in (1, 2, 3):
             mode = _MODES[name][0]
-            yield Row(f"{name}_pad{rank}d", _pad_samples(rank, name), _padded(mode), result="self", absent=_absent(rank))
+            yield Row(f"{name}_pad{rank}d", _pad_samples(rank, name), partial(_padded, mode), result="self", absent=_absent(rank))
             yield Row(f"{name}_pad{rank}d_backward", _pad_back_samples(rank, name, True),
                       lambda g, x, pad, mode=mode: axes.back(_pad_matrices(x.shape, pad, mode), g), refuse=_WHOLE, one_dtype=True,
                       grad_constant=(1,), absent=_absent(rank, **_NO_EXTREMES), **_LINEAR)  # fmt: skip
@@ -170,40 +164,30 @@ def _average_calls(m, rank):
             yield [2] * rank, [1] * rank, [1] * rank, False, True, 3
 
 
-def _average_samples(rank, inner=False):
-    def make(m):
-        for shape in _images(m, rank):
-            for call in _average_calls(m, rank):
-                yield sample(m.tensor(shape), *(call if rank > 1 or inner else call[:-1]))
-
-    return make
+@with_options
+def _average_samples(m, rank, inner=False):
+    for shape in _images(m, rank):
+        for call in _average_calls(m, rank):
+            yield sample(m.tensor(shape), *(call if rank > 1 or inner else call[:-1]))
 
 
-def _average(rank):
-    def reference(x, kernel, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor=None):
-        return axes.apply(axes.averages(x.shape[-rank:], kernel, stride, padding, ceil_mode, count_include_pad, divisor), x)
-
-    return reference
+def _average(rank, x, kernel, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor=None):
+    return axes.apply(axes.averages(x.shape[-rank:], kernel, stride, padding, ceil_mode, count_include_pad, divisor), x)
 
 
-def _average_back_samples(rank, with_self):
-    def make(m):
-        for shape in _images(m, rank):
-            for call in _average_calls(m, rank):
-                if not call[1]:
-                    call = (call[0], call[0], *call[2:])
-                grad = [*shape[:-rank], *(len(a) for a in axes.averages(shape[-rank:], *call))]
-                yield sample(m.tensor(grad), m.tensor(shape) if with_self else list(shape), *call)
-
-    return make
+@with_options
+def _average_back_samples(m, rank, with_self):
+    for shape in _images(m, rank):
+        for call in _average_calls(m, rank):
+            if not call[1]:
+                call = (call[0], call[0], *call[2:])
+            grad = [*shape[:-rank], *(len(a) for a in axes.averages(shape[-rank:], *call))]
+            yield sample(m.tensor(grad), m.tensor(shape) if with_self else list(shape), *call)
 
 
-def _average_back(rank):
-    def reference(g, x, *call):
-        sizes = x.shape if isinstance(x, np.ndarray) else x
-        return axes.back(axes.averages(sizes[-rank:], *call), g)
-
-    return reference
+def _average_back(rank, g, x, *call):
+    sizes = x.shape if isinstance(x, np.ndarray) else x
+    return axes.back(axes.averages(sizes[-rank:], *call), g)
 
 
 def _max_calls(m, rank):
@@ -215,13 +199,11 @@ def _max_calls(m, rank):
         yield [3, 2, 2][:rank], [1, 3, 2][:rank], [1, 0, 1][:rank], [1] * rank, True
 
 
-def _max_samples(rank):
-    def make(m):
-        for shape in _images(m, rank):
-            for call in _max_calls(m, rank):
-                yield sample(m.tensor(shape), *call)
-
-    return make
+@with_options
+def _max_samples(m, rank):
+    for shape in _images(m, rank):
+        for call in _max_calls(m, rank):
+            yield sample(m.tensor(shape), *call)
 
 
 def _largest(x, rank, ranges):
@@ -243,56 +225,43 @@ def _largest(x, rank, ranges):
     return values, places
 
 
-def _maximum(rank):
-    def reference(x, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
-        kernel, padding, dilation = axes.each(kernel, rank), axes.each(padding, rank), axes.each(dilation, rank)
-        stride = axes.each(stride, rank) if stride else kernel
-        ranges = []
-        for size, k, s, p, d in zip(x.shape[-rank:], kernel, stride, padding, dilation):
-            starts = axes.window_starts(size, k, s, p, d, ceil_mode)
-            ranges.append([[i for i in range(b, b + k * d, d) if 0 <= i < size] for b in starts])
-        return _largest(x, rank, ranges)
-
-    return reference
+def _maximum(rank, x, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
+    kernel, padding, dilation = axes.each(kernel, rank), axes.each(padding, rank), axes.each(dilation, rank)
+    stride = axes.each(stride, rank) if stride else kernel
+    ranges = []
+    for size, k, s, p, d in zip(x.shape[-rank:], kernel, stride, padding, dilation):
+        starts = axes.window_starts(size, k, s, p, d, ceil_mode)
+        ranges.append([[i for i in range(b, b + k * d, d) if 0 <= i < size] for b in starts])
+    return _largest(x, rank, ranges)
 
 
 def _adaptive_sizes(rank):
     return [[2] * rank, [3, 1, 5][:rank]]
 
 
-def _adaptive_samples(rank, *extra):
-    def make(m):
-        for shape in _images(m, rank):
-            for size in _adaptive_sizes(rank):
-                yield sample(m.tensor(shape), size)
-
-    return make
+@with_options
+def _adaptive_samples(m, rank, *extra):
+    for shape in _images(m, rank):
+        for size in _adaptive_sizes(rank):
+            yield sample(m.tensor(shape), size)
 
 
-def _adaptive_max(rank):
-    def reference(x, size):
-        parts = [axes.parts(n, count) for n, count in zip(x.shape[-rank:], size)]
-        return _largest(x, rank, [[range(*p) for p in part] for part in parts])
-
-    return reference
+def _adaptive_max(rank, x, size):
+    parts = [axes.parts(n, count) for n, count in zip(x.shape[-rank:], size)]
+    return _largest(x, rank, [[range(*p) for p in part] for part in parts])
 
 
-def _adaptive_back_samples(rank, with_self):
-    def make(m):
-        for shape in _images(m, rank):
-            for size in _adaptive_sizes(rank):
-                grad = m.tensor((*shape[:-rank], *size))
-                yield sample(grad, m.tensor(shape)) if with_self else sample(grad, list(shape), size)
-
-    return make
+@with_options
+def _adaptive_back_samples(m, rank, with_self):
+    for shape in _images(m, rank):
+        for size in _adaptive_sizes(rank):
+            grad = m.tensor((*shape[:-rank], *size))
+            yield sample(grad, m.tensor(shape)) if with_self else sample(grad, list(shape), size)
 
 
-def _adaptive_back(rank):
-    def reference(g, x, *_):
-        sizes = x.shape if isinstance(x, np.ndarray) else x
-        return axes.back(axes.adaptive(sizes[-rank:], g.shape[-rank:]), g)
-
-    return reference
+def _adaptive_back(rank, g, x, *_):
+    sizes = x.shape if isinstance(x, np.ndarray) else x
+    return axes.back(axes.adaptive(sizes[-rank:], g.shape[-rank:]), g)
 
 
 def _scattered(g, sizes, places, rank):
@@ -303,26 +272,23 @@ def _scattered(g, sizes, places, rank):
     return out.reshape(sizes)
 
 
-def _max_back_samples(rank, kind):
+@with_options
+def _max_back_samples(m, rank, kind):
     """A gradient, and places inside of each window: those of a maximum, for `kind` in the forms of three operators."""
-
-    def make(m):
-        for shape in _images(m, rank):
-            if kind == "adaptive":
-                calls = [((), _adaptive_max(rank), (size,)) for size in _adaptive_sizes(rank)]
+    for shape in _images(m, rank):
+        if kind == "adaptive":
+            calls = [((), partial(_adaptive_max, rank), (size,)) for size in _adaptive_sizes(rank)]
+        else:
+            calls = [(c, partial(_maximum, rank), c) for c in _max_calls(m, rank)]
+        for arguments, reference, call in calls:
+            where = reference(m.rng.permutation(prod(shape)).reshape(shape), *call)[1]
+            indices = m.positions(where.shape, 1)
+            indices.array()[...] = where
+            grad = m.tensor(where.shape)
+            if kind == "inner":
+                yield sample(grad, list(shape), indices, rank)
             else:
-                calls = [(c, _maximum(rank), c) for c in _max_calls(m, rank)]
-            for arguments, reference, call in calls:
-                where = reference(m.rng.permutation(prod(shape)).reshape(shape), *call)[1]
-                indices = m.positions(where.shape, 1)
-                indices.array()[...] = where
-                grad = m.tensor(where.shape)
-                if kind == "inner":
-                    yield sample(grad, list(shape), indices, rank)
-                else:
-                    yield sample(grad, m.tensor(shape), *arguments, indices)
-
-    return make
+                yield sample(grad, m.tensor(shape), *arguments, indices)
 
 
 def _max_back(rank, kind):
@@ -334,37 +300,37 @@ def _max_back(rank, kind):
 def _pool_rows():
     pair = dict(result=lambda s: (s.specs()[0].dtype, "int64"), refuse=("bool", "complex"))
     back = dict(_LINEAR, refuse=_FLOATS)
-    yield Row("_avg_pool", _average_samples(2, True), _average(2), refuse=_FLOATS, inner="avg_pool2d", absent=_absent(2), **_LINEAR)
-    yield Row("_avg_pool_backward", _average_back_samples(2, False), _average_back(2), inner="avg_pool2d_backward",
+    yield Row("_avg_pool", _average_samples(2, True), partial(_average, 2), refuse=_FLOATS, inner="avg_pool2d", absent=_absent(2), **_LINEAR)
+    yield Row("_avg_pool_backward", _average_back_samples(2, False), partial(_average_back, 2), inner="avg_pool2d_backward",
               absent=_absent(2, **_NO_EXTREMES), **back)  # fmt: skip
     yield Row("_adaptive_avg_pool", _adaptive_samples(2), lambda x, size: axes.apply(axes.adaptive(x.shape[-2:], size), x), refuse=_FLOATS,
               inner="adaptive_avg_pool2d", absent=_absent(2), **_LINEAR)  # fmt: skip
-    yield Row("_adaptive_avg_pool_backward", _adaptive_back_samples(2, False), _adaptive_back(2),
+    yield Row("_adaptive_avg_pool_backward", _adaptive_back_samples(2, False), partial(_adaptive_back, 2),
               inner="adaptive_avg_pool2d_backward", absent=_absent(2, **_NO_EXTREMES), **back)  # fmt: skip
-    yield Row("_max_pool", _max_samples(2), _maximum(2), inner="max_pool2d", absent=_absent(2), **pair)
-    yield Row("_max_pool_values", _max_samples(2), lambda *a: _maximum(2)(*a)[0], inner="max_pool2d", absent=_absent(2), result="self",
+    yield Row("_max_pool", _max_samples(2), partial(_maximum, 2), inner="max_pool2d", absent=_absent(2), **pair)
+    yield Row("_max_pool_values", _max_samples(2), lambda *a: _maximum(2, *a)[0], inner="max_pool2d", absent=_absent(2), result="self",
               refuse=("bool", "complex"))  # fmt: skip
-    yield Row("_adaptive_max_pool", _adaptive_samples(2), _adaptive_max(2), inner="adaptive_max_pool2d", absent=_absent(2), **pair)
+    yield Row("_adaptive_max_pool", _adaptive_samples(2), partial(_adaptive_max, 2), inner="adaptive_max_pool2d", absent=_absent(2), **pair)
     yield Row("_max_pool_backward", _max_back_samples(2, "inner"), _max_back(2, "inner"), grad_constant=(2,), inner="max_pool backward",
               absent=_absent(2, **_NO_EXTREMES, **{c: "no gradients" for c in _WHOLE}), **_GRADIENT)  # fmt: skip
     for rank in (1, 2, 3):
         absent, no_extremes = _absent(rank), _absent(rank, **_NO_EXTREMES)
         name = f"pool{rank}d"
-        yield Row(f"avg_{name}", _average_samples(rank), _average(rank), refuse=_FLOATS, absent=absent, **_LINEAR)
-        yield Row(f"max_{name}_with_indices", _max_samples(rank), _maximum(rank), inner=f"max_{name}", absent=absent, **pair)
-        yield Row(f"max_{name}", _max_samples(rank), lambda *a, rank=rank: _maximum(rank)(*a)[0], result="self",
+        yield Row(f"avg_{name}", _average_samples(rank), partial(_average, rank), refuse=_FLOATS, absent=absent, **_LINEAR)
+        yield Row(f"max_{name}_with_indices", _max_samples(rank), partial(_maximum, rank), inner=f"max_{name}", absent=absent, **pair)
+        yield Row(f"max_{name}", _max_samples(rank), lambda *a, rank=rank: _maximum(rank, *a)[0], result="self",
                   refuse=("bool", "complex"), absent=absent)  # fmt: skip
         yield Row(f"adaptive_avg_{name}", _adaptive_samples(rank), lambda x, size, rank=rank: axes.apply(axes.adaptive(x.shape[-rank:], size), x),
                   refuse=_FLOATS, absent=absent, **_LINEAR)  # fmt: skip
-        yield Row(f"adaptive_max_{name}", _adaptive_samples(rank), _adaptive_max(rank), absent=absent, **pair)
+        yield Row(f"adaptive_max_{name}", _adaptive_samples(rank), partial(_adaptive_max, rank), absent=absent, **pair)
         if rank == 1:
             continue
         one = dict(back, one_dtype=True, grad_constant=(1,))
         whole = {c: "no gradients" for c in _WHOLE}
         yield Row(f"_adaptive_avg_{name}", _adaptive_samples(rank), lambda x, size, rank=rank: axes.apply(axes.adaptive(x.shape[-rank:], size), x),
                   refuse=_FLOATS, inner=f"adaptive_avg_{name}", absent=absent, **_LINEAR)  # fmt: skip
-        yield Row(f"avg_{name}_backward", _average_back_samples(rank, True), _average_back(rank), absent=no_extremes, **one)
-        yield Row(f"_adaptive_avg_{name}_backward", _adaptive_back_samples(rank, True), _adaptive_back(rank),
+        yield Row(f"avg_{name}_backward", _average_back_samples(rank, True), partial(_average_back, rank), absent=no_extremes, **one)
+        yield Row(f"_adaptive_avg_{name}_backward", _adaptive_back_samples(rank, True), partial(_adaptive_back, rank),
                   inner=f"adaptive_avg_{name}_backward", absent=no_extremes, **one)  # fmt: skip
         for kind, full in (("adaptive", f"adaptive_max_{name}_backward"), ("windows", f"max_{name}_with_indices_backward")):
             yield Row(full, _max_back_samples(rank, kind), _max_back(rank, kind), inner="max_pool backward", one_dtype=(0, 1),
@@ -385,23 +351,18 @@ def _resize_calls(m, rank, corners):
         yield (([2, 5, 1] if small else [6, 11, 2])[:rank], *([False] if corners else []), [1.25, 2.0, 0.5][:rank])
 
 
-def _resize_samples(rank, corners):
-    def make(m):
-        for shape in _images(m, rank):
-            if len(shape) == rank + 2:
-                for *call, scales in _resize_calls(m, rank, corners):
-                    yield sample(m.tensor(shape), *call, *scales)
-
-    return make
+@with_options
+def _resize_samples(m, rank, corners):
+    for shape in _images(m, rank):
+        if len(shape) == rank + 2:
+            for *call, scales in _resize_calls(m, rank, corners):
+                yield sample(m.tensor(shape), *call, *scales)
 
 
-def _resize(rank, mode, corners, of_weights=np.asarray):
-    def reference(x, size, *rest):
-        scales = rest[-rank:] if rest else [None] * rank
-        matrices = axes.resized(x.shape[2:], size, mode, corners and rest[0], scales)
-        return _take(matrices, x) if mode < 2 else axes.apply(map(of_weights, matrices), x)
-
-    return reference
+def _resize(rank, mode, corners, of_weights, x, size, *rest):
+    scales = rest[-rank:] if rest else [None] * rank
+    matrices = axes.resized(x.shape[2:], size, mode, corners and rest[0], scales)
+    return _take(matrices, x) if mode < 2 else axes.apply(map(of_weights, matrices), x)
 
 
 def _take(matrices, x):
@@ -411,42 +372,32 @@ def _take(matrices, x):
     return x
 
 
-def _resize_back_samples(rank, corners):
-    def make(m):
-        for shape in _images(m, rank):
-            if len(shape) == rank + 2:
-                for size, *call, scales in _resize_calls(m, rank, corners):
-                    yield sample(m.tensor((*shape[:2], *size)), size, list(shape), *call, *scales)
-
-    return make
+@with_options
+def _resize_back_samples(m, rank, corners):
+    for shape in _images(m, rank):
+        if len(shape) == rank + 2:
+            for size, *call, scales in _resize_calls(m, rank, corners):
+                yield sample(m.tensor((*shape[:2], *size)), size, list(shape), *call, *scales)
 
 
-def _resize_back(rank, mode, corners, of_weights=np.asarray):
-    def reference(g, size, sizes, *rest):
-        return axes.back(map(of_weights, axes.resized(sizes[2:], size, mode, corners and rest[0], rest[-rank:])), g)
-
-    return reference
+def _resize_back(rank, mode, corners, of_weights, g, size, sizes, *rest):
+    return axes.back(map(of_weights, axes.resized(sizes[2:], size, mode, corners and rest[0], rest[-rank:])), g)
 
 
-def _vec_samples(rank, corners):
-    def make(m):
-        for shape in _images(m, rank):
-            if len(shape) == rank + 2:
-                flags = [True] if corners else []
-                yield sample(m.tensor(shape), [4, 3, 6][:rank], *flags, None)
-                yield sample(m.tensor(shape), None, *flags, [1.5, 2.0, 0.75][:rank])
-
-    return make
+@with_options
+def _vec_samples(m, rank, corners):
+    for shape in _images(m, rank):
+        if len(shape) == rank + 2:
+            flags = [True] if corners else []
+            yield sample(m.tensor(shape), [4, 3, 6][:rank], *flags, None)
+            yield sample(m.tensor(shape), None, *flags, [1.5, 2.0, 0.75][:rank])
 
 
-def _vec(rank, mode, corners, of_weights=np.asarray):
-    def reference(x, size, *rest):
-        factors = rest[-1]
-        size = size or [floor(n * f) for n, f in zip(x.shape[2:], factors)]
-        matrices = axes.resized(x.shape[2:], size, mode, corners and rest[0], factors)
-        return _take(matrices, x) if mode < 2 else axes.apply(map(of_weights, matrices), x)
-
-    return reference
+def _vec(rank, mode, corners, of_weights, x, size, *rest):
+    factors = rest[-1]
+    size = size or [floor(n * f) for n, f in zip(x.shape[2:], factors)]
+    matrices = axes.resized(x.shape[2:], size, mode, corners and rest[0], factors)
+    return _take(matrices, x) if mode < 2 else axes.apply(map(of_weights, matrices), x)
 
 
 def _inner_resize(of_weights=np.asarray):
@@ -490,8 +441,8 @@ def _resize_rows():
         options = dict(refuse=_FLOATS, absent=_absent(rank, **zero), **linear) if corners else dict(result="self", absent=_absent(rank))
 
         def row(own, samples, make, rank=rank, mode=mode, corners=corners, **options):
-            bound = {"magnitude": make(rank, mode, corners, np.abs)} if options.get("magnitude") else {}
-            return Row(own, samples, make(rank, mode, corners), direct=True, **{**options, **bound})
+            bound = {"magnitude": partial(make, rank, mode, corners, np.abs)} if options.get("magnitude") else {}
+            return Row(own, samples, partial(make, rank, mode, corners, np.asarray), direct=True, **{**options, **bound})
 
         yield row(name, _resize_samples(rank, corners), _resize, **options)
         yield row(f"{name}.vec", _vec_samples(rank, corners), _vec, inner=name, **options)
@@ -582,15 +533,13 @@ def _roll_samples(m):
             yield sample(m.tensor(shape), [1, 7], [0, 1])
 
 
-def _shuffle_samples(channels, size):
-    def make(m):
-        if m.kind == "zero_dim":
-            return
-        yield sample(m.tensor((m.size(2), channels, size, 4)), 2)
-        if m.kind not in ("channels_last", "empty"):
-            yield sample(m.tensor((channels, size, 2)), 2)
-
-    return make
+@with_options
+def _shuffle_samples(m, channels, size):
+    if m.kind == "zero_dim":
+        return
+    yield sample(m.tensor((m.size(2), channels, size, 4)), 2)
+    if m.kind not in ("channels_last", "empty"):
+        yield sample(m.tensor((channels, size, 2)), 2)
 
 
 def _pixel_shuffle(x, r):

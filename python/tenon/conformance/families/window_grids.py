@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 from .window import _FLOATS, _absent, _images
 
 _BILINEAR, _NEAREST, _BICUBIC = range(3)
@@ -84,33 +84,28 @@ def _by_grid(grad, image, grid, mode, padding, align):
     return out
 
 
-def _grid_samples(rank):
-    def make(m):
-        if m.kind == "grad":
-            # Places between elements are then between whole and half numbers of the grid.
-            shape, counts = (1, 2, *[3] * rank), [2] * rank
-        else:
-            shape, counts = next(iter(_images(m, rank)), None), [3, 2, 2][:rank]
-        if shape is None:
-            return
-        modes = (_BILINEAR, _NEAREST, _BICUBIC) if m.kind in ("plain", "grad") else (_BILINEAR,)
-        for mode, padding, align in product(modes, range(3), (True, False)):
-            if m.kind == "grad" and (not align or (mode == _NEAREST and padding)):
-                continue
-            yield sample(m.tensor(shape), m.tensor((shape[0], *counts, rank), domain=(-1.7, 1.7)), mode, padding, align)
-
-    return make
+@with_options
+def _grid_samples(m, rank):
+    if m.kind == "grad":
+        # Places between elements are then between whole and half numbers of the grid.
+        shape, counts = (1, 2, *[3] * rank), [2] * rank
+    else:
+        shape, counts = next(iter(_images(m, rank)), None), [3, 2, 2][:rank]
+    if shape is None:
+        return
+    modes = (_BILINEAR, _NEAREST, _BICUBIC) if m.kind in ("plain", "grad") else (_BILINEAR,)
+    for mode, padding, align in product(modes, range(3), (True, False)):
+        if m.kind == "grad" and (not align or (mode == _NEAREST and padding)):
+            continue
+        yield sample(m.tensor(shape), m.tensor((shape[0], *counts, rank), domain=(-1.7, 1.7)), mode, padding, align)
 
 
-def _gradient_samples(rank):
+@with_options
+def _gradient_samples(m, rank):
     """Gradients of the result, before the arguments of the samples."""
-
-    def make(m):
-        for s in _grid_samples(rank)(m):
-            image, grid = s.args[:2]
-            yield sample(m.tensor([*image.shape[:2], *grid.shape[1:-1]]), *s.args)
-
-    return make
+    for s in _grid_samples(rank)(m):
+        image, grid = s.args[:2]
+        yield sample(m.tensor([*image.shape[:2], *grid.shape[1:-1]]), *s.args)
 
 
 def _affine(theta, size, align):

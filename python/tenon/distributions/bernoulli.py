@@ -11,7 +11,7 @@ from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits, softplus
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import BinaryParameter, broadcast_all, floating_like, is_number
+from .utils import BinaryParameter, broadcast_all, floating_like
 
 __all__ = ["Bernoulli"]
 
@@ -23,20 +23,11 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
+    _repeated = ("probs", "logits", "_param")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Bernoulli: either `probs` or `logits` must be specified, but not both.")
-        given = logits if probs is None else probs
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._param = self.logits if probs is None else self.probs
-        super().__init__(() if is_number(given) else self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Bernoulli:
-        return self._expanded(Bernoulli, batch_shape, ("probs", "logits", "_param"), _instance)
+        self._take(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -56,8 +47,7 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
             return tn.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, floating_like(value, logits), reduction="none")
 

@@ -9,7 +9,7 @@ from .._C import Tensor
 from . import constraints
 from .dirichlet import Dirichlet
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, is_number
+from .utils import broadcast_all
 
 __all__ = ["Beta"]
 
@@ -20,18 +20,13 @@ class Beta(ExponentialFamily):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
+    _repeated = ("_dirichlet",)
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
-        numbers = is_number(concentration1) and is_number(concentration0)
         both = broadcast_all(concentration1, concentration0)
         # Its parts are checked under the names of this distribution.
         self._dirichlet = Dirichlet(tn.stack(both, -1), validate_args=False)
-        super().__init__(() if numbers else self._dirichlet.batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Beta:
-        new = self._expanded(Beta, batch_shape, (), _instance)
-        new._dirichlet = self._dirichlet.expand(batch_shape)
-        return new
+        super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
     @property
     def concentration1(self) -> Tensor:
@@ -61,8 +56,7 @@ class Beta(ExponentialFamily):
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._dirichlet.log_prob(tn.stack([value, 1 - value], -1))
 
     def entropy(self) -> Tensor:

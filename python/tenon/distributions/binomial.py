@@ -9,7 +9,7 @@ from .._C import Tensor
 from ..autograd.grad_mode import no_grad
 from . import constraints
 from .distribution import Distribution
-from .utils import BinaryParameter, broadcast_all
+from .utils import BinaryParameter
 
 __all__ = ["Binomial"]
 
@@ -24,21 +24,12 @@ class Binomial(BinaryParameter, Distribution):
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
     has_enumerate_support = True
+    _repeated = ("total_count", "probs", "logits", "_param")
 
     def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Binomial: either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            self.probs, count = broadcast_all(probs, total_count)
-            self._param = self.probs
-        else:
-            self.logits, count = broadcast_all(logits, total_count)
-            self._param = self.logits
+        (count,) = self._take(probs, logits, total_count)
         self.total_count = count.to(self._param.dtype)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Binomial:
-        return self._expanded(Binomial, batch_shape, ("total_count", "probs", "logits", "_param"), _instance)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -63,8 +54,7 @@ class Binomial(BinaryParameter, Distribution):
             return tn.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         n = self.total_count
         ways = tn.lgamma(n + 1) - tn.lgamma(value + 1) - tn.lgamma(n - value + 1)
         return ways + value * self.logits - n * _softplus(self.logits)

@@ -82,8 +82,7 @@ class Categorical(Distribution):
             return drawn.transpose(0, 1).reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         from ..functional import broadcast_tensors
 
         value, log_pmf = broadcast_tensors(value.to(tn.int64).unsqueeze(-1), self.logits)

@@ -9,7 +9,7 @@ from .. import _C as tn
 from .._C import Tensor
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, is_number, rand_open
+from .utils import broadcast_all, rand_open
 
 __all__ = ["Cauchy"]
 
@@ -20,13 +20,11 @@ class Cauchy(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _repeated = ("loc", "scale")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(() if is_number(loc) and is_number(scale) else self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Cauchy:
-        return self._expanded(Cauchy, batch_shape, ("loc", "scale"), _instance)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -45,14 +43,12 @@ class Cauchy(Distribution):
         return self.icdf(u)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         z = (value - self.loc) / self.scale
         return -math.log(math.pi) - tn.log(self.scale) - tn.log1p(z * z)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return tn.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from .._C import Tensor
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import BinaryParameter, broadcast_all, clamp_probs, is_number, lazy_property, logits_to_probs
+from .utils import BinaryParameter, broadcast_all, clamp_probs, lazy_property, logits_to_probs
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -22,26 +22,17 @@ class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0
+    _repeated = ("probs", "logits", "_param")
+    _kept = ("_lims",)
 
     def __init__(self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501), validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("ContinuousBernoulli: either `probs` or `logits` must be specified, but not both.")
-        given = logits if probs is None else probs
+        self._take(probs, logits)
         if probs is not None:
-            (value,) = broadcast_all(probs)
-            if validate_args and not bool(self.arg_constraints["probs"].check(value).all()):
+            if validate_args and not bool(self.arg_constraints["probs"].check(self.probs).all()):
                 raise ValueError("ContinuousBernoulli: the parameter probs has invalid values, outside [0, 1]")
-            self.probs = clamp_probs(value)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._param = self.logits if probs is None else self.probs
+            self.probs = self._param = clamp_probs(self.probs)
         self._lims = lims
-        super().__init__(() if is_number(given) else self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> ContinuousBernoulli:
-        new = self._expanded(ContinuousBernoulli, batch_shape, ("probs", "logits", "_param"), _instance)
-        new._lims = self._lims
-        return new
+        super().__init__(self._param.shape, validate_args=validate_args)
 
     def _outside(self) -> Tensor:
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
@@ -85,14 +76,12 @@ class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
         return self.icdf(tn.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value, reduction="none") + self._cont_bern_log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         p = self._cut_probs()
         powers = tn.pow(p, value) * tn.pow(1 - p, 1 - value) + p - 1
         cdfs = tn.where(self._outside(), powers / (2 * p - 1), value)

@@ -19,6 +19,7 @@ class Dirichlet(ExponentialFamily):
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
     has_rsample = True
+    _repeated = ("concentration",)
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if not isinstance(concentration, Tensor) or concentration.dim() < 1:
@@ -26,15 +27,11 @@ class Dirichlet(ExponentialFamily):
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Dirichlet:
-        return self._expanded(Dirichlet, batch_shape, ("concentration",), _instance, self.event_shape)
-
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return tn._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a = self.concentration
         return tn.xlogy(a - 1, value).sum(-1) + tn.lgamma(a.sum(-1)) - tn.lgamma(a).sum(-1)
 

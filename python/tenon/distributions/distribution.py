@@ -13,6 +13,10 @@ from .utils import lazy_property
 
 __all__ = ["Distribution"]
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
 
 def _place(valid: Tensor) -> str:
     """Where the first False is, as an index of the batch."""
@@ -38,6 +42,10 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
+    #: The parameters that expand() repeats, and the attributes that it keeps. A class with a constructor of its own that lists
+    #: them, or that there are none besides its base's, needs no expand() of its own.
+    _repeated: tuple[str, ...] = ()
+    _kept: tuple[str, ...] = ()
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -75,9 +83,12 @@ class Distribution:
                 f"{constraint!r}, but found {found}{place}; validate_args=False leaves the check out"
             )
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The distribution with its batch expanded to `batch_shape`."""
-        raise NotImplementedError(f"{type(self).__name__}.expand is not there")
+        owner = self._expanding_class()
+        if owner is Distribution:
+            raise NotImplementedError(f"{type(self).__name__}.expand is not there")
+        return self._expanded(owner, batch_shape, self._repeated, _instance, self.event_shape)
 
     @property
     def batch_shape(self) -> Size:
@@ -184,10 +195,17 @@ class Distribution:
                 f"but found {found}{place}; validate_args=False leaves the check out"
             )
 
+    def _check(self, value: Tensor) -> None:
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(f"{type(self).__name__} has an __init__ of its own and must define .expand() as well")
         return self.__new__(type(self)) if _instance is None else _instance
+
+    def _expanding_class(self) -> Any:
+        return next(cls for cls in type(self).__mro__ if "_repeated" in vars(cls))
 
     def _expanded(self, cls: type, batch_shape: Any, names: Any, _instance: Any, event: Any = (), extra: Any = ()) -> Any:
         """An instance with the parameters `names`, those that are there, expanded; its checks are not made again.
@@ -198,7 +216,10 @@ class Distribution:
         shape = Size(batch_shape)
         for name in names:
             if name in self.__dict__:
-                new.__dict__[name] = self.__dict__[name].expand(tuple(shape) + tuple(event) + tuple(extra))
+                value = self.__dict__[name]
+                new.__dict__[name] = value.expand(shape if isinstance(value, Distribution) else (*shape, *event, *extra))
+        for name in self._kept:
+            new.__dict__[name] = self.__dict__[name]
         Distribution.__init__(new, shape, event, validate_args=False)
         new._validate_args = self._validate_args
         return new

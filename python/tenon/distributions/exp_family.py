@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C as tn
 from .._C import Tensor
 from ..autograd import grad as gradient
 from ..autograd.grad_mode import enable_grad

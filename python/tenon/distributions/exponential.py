@@ -8,7 +8,7 @@ from .. import _C as tn
 from .._C import Tensor
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, is_number, rand_open
+from .utils import broadcast_all, rand_open
 
 __all__ = ["Exponential"]
 
@@ -20,10 +20,11 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _repeated = ("rate",)
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
-        super().__init__(() if is_number(rate) else self.rate.shape, validate_args=validate_args)
+        super().__init__(self.rate.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -41,20 +42,15 @@ class Exponential(ExponentialFamily):
     def variance(self) -> Tensor:
         return 1 / (self.rate * self.rate)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Exponential:
-        return self._expanded(Exponential, batch_shape, ("rate",), _instance)
-
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return -tn.log(rand_open(self._extended_shape(sample_shape), self.rate)) / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return tn.log(self.rate) - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -tn.expm1(-self.rate * value)
 
     def icdf(self, value: Tensor) -> Tensor:

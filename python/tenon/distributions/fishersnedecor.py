@@ -11,7 +11,7 @@ from .._names.info import finfo
 from . import constraints
 from .distribution import Distribution
 from .gamma import Gamma
-from .utils import broadcast_all, is_number
+from .utils import broadcast_all
 
 __all__ = ["FisherSnedecor"]
 
@@ -22,17 +22,13 @@ class FisherSnedecor(Distribution):
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _repeated = ("df1", "df2", "_gamma1", "_gamma2")
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1, validate_args=False)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2, validate_args=False)
-        super().__init__(() if is_number(df1) and is_number(df2) else self.df1.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> FisherSnedecor:
-        new = self._expanded(FisherSnedecor, batch_shape, ("df1", "df2"), _instance)
-        new._gamma1, new._gamma2 = self._gamma1.expand(batch_shape), self._gamma2.expand(batch_shape)
-        return new
+        super().__init__(self.df1.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -57,8 +53,7 @@ class FisherSnedecor(Distribution):
         return (x1 / x2.clamp(min=tiny)).clamp(min=tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         ct1, ct2, ct3 = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2
         t1 = tn.lgamma(ct1 + ct2) - tn.lgamma(ct1) - tn.lgamma(ct2)
         return t1 + ct1 * tn.log(ct3) + (ct1 - 1) * tn.log(value) - (ct1 + ct2) * tn.log1p(ct3 * value)

@@ -9,7 +9,7 @@ from .._C import Tensor
 from .._names.info import finfo
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, is_number
+from .utils import broadcast_all
 
 __all__ = ["Gamma"]
 
@@ -21,11 +21,11 @@ class Gamma(ExponentialFamily):
     support: Any = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _repeated = ("concentration", "rate")
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
-        shape = () if is_number(concentration) and is_number(rate) else self.concentration.shape
-        super().__init__(shape, validate_args=validate_args)
+        super().__init__(self.concentration.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -39,9 +39,6 @@ class Gamma(ExponentialFamily):
     def variance(self) -> Tensor:
         return self.concentration / (self.rate * self.rate)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Gamma, batch_shape, ("concentration", "rate"), _instance)
-
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         value = tn._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
@@ -50,8 +47,7 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Any) -> Tensor:
         value = tn.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a, b = self.concentration, self.rate
         return tn.xlogy(a, b) + tn.xlogy(a - 1, value) - b * value - tn.lgamma(a)
 
@@ -68,6 +64,5 @@ class Gamma(ExponentialFamily):
         return tn.lgamma(x + 1) + (x + 1) * tn.log(-y.reciprocal())
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return tn.igamma(self.concentration, self.rate * value)

@@ -9,7 +9,7 @@ from .. import _C as tn
 from .._C import Tensor
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, is_number
+from .utils import broadcast_all
 
 __all__ = ["GeneralizedPareto"]
 
@@ -19,14 +19,11 @@ class GeneralizedPareto(Distribution):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
+    _repeated = ("loc", "scale", "concentration")
 
     def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
-        numbers = is_number(loc) and is_number(scale) and is_number(concentration)
-        super().__init__(() if numbers else self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> GeneralizedPareto:
-        return self._expanded(GeneralizedPareto, batch_shape, ("loc", "scale", "concentration"), _instance)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         u = tn.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
@@ -43,15 +40,13 @@ class GeneralizedPareto(Distribution):
         return tn.where(zero, -y, -tn.log1p((k * y).clamp(min=-1)) / k)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         y = (value - self.loc) / self.scale
         return self._log_tail(y) * (1 + self.concentration) - tn.log(self.scale)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """log(1 - cdf(value))."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._log_tail((value - self.loc) / self.scale)
 
     def log_cdf(self, value: Tensor) -> Tensor:

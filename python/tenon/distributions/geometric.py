@@ -10,7 +10,7 @@ from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from .distribution import Distribution, _offender
-from .utils import BinaryParameter, broadcast_all, floating_like, is_number, rand_open
+from .utils import BinaryParameter, broadcast_all, floating_like, rand_open
 
 __all__ = ["Geometric"]
 
@@ -20,23 +20,14 @@ class Geometric(BinaryParameter, Distribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
+    _repeated = ("probs", "logits", "_param")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Geometric: either `probs` or `logits` must be specified, but not both.")
-        given = logits if probs is None else probs
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        shape = () if is_number(given) else (self.probs if probs is not None else self.logits).shape
-        super().__init__(shape, validate_args=validate_args)
+        self._take(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
             found, place = _offender(self.probs, self.probs > 0)
             raise ValueError(f"Geometric: expected parameter probs to be positive, but found {found}{place}; validate_args=False leaves the check out")
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Geometric:
-        return self._expanded(Geometric, batch_shape, ("probs", "logits"), _instance)
 
     @property
     def mean(self) -> Tensor:
@@ -56,8 +47,7 @@ class Geometric(BinaryParameter, Distribution):
             return (tn.log(u) / tn.log1p(-self.probs)).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         value, probs = broadcast_all(value, self.probs)
         return tn.special_xlog1py(floating_like(value, probs), -probs) + tn.log(probs)
 

@@ -12,7 +12,7 @@ from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
 from .uniform import Uniform
-from .utils import broadcast_all, euler_constant, is_number
+from .utils import broadcast_all, euler_constant
 
 __all__ = ["Gumbel"]
 
@@ -22,35 +22,26 @@ class Gumbel(TransformedDistribution):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
+    _repeated = ("loc", "scale")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         info = finfo(self.loc.dtype)
         low = tn.full_like(self.loc, info.tiny)
         high = tn.full_like(self.loc, 1 - info.eps)
-        if is_number(loc) and is_number(scale):
-            low, high = low.reshape(()), high.reshape(())
         transforms = [
             ExpTransform().inv, AffineTransform(loc=0, scale=-tn.ones_like(self.scale)),
             ExpTransform().inv, AffineTransform(loc=self.loc, scale=-self.scale),
         ]  # fmt: skip
         super().__init__(Uniform(low, high, validate_args=False), transforms, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Gumbel, _instance)
-        Gumbel.__init__(new, self.loc.expand(batch_shape), self.scale.expand(batch_shape), validate_args=False)
-        new._validate_args = self._validate_args
-        return new
-
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         y = (self.loc - value) / self.scale
         return y - tn.exp(y) - tn.log(self.scale)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return tn.exp(-tn.exp((self.loc - value) / self.scale))
 
     def icdf(self, value: Tensor) -> Tensor:

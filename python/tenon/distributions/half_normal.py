@@ -21,12 +21,10 @@ class HalfNormal(TransformedDistribution):
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True  # type: ignore[assignment]
+    _repeated = ()
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(HalfNormal, _instance))
 
     @property
     def scale(self) -> Tensor:
@@ -46,13 +44,11 @@ class HalfNormal(TransformedDistribution):
         return self.scale * self.scale * (1 - 2 / math.pi)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return tn.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return tn.erf(value / (self.scale * math.sqrt(2)))
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C as tn
-from .._C import Size, Tensor
+from .._C import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import sum_rightmost

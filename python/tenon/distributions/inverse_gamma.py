@@ -11,7 +11,6 @@ from . import constraints
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
-from .utils import broadcast_all
 
 __all__ = ["InverseGamma"]
 
@@ -22,14 +21,12 @@ class InverseGamma(TransformedDistribution):
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
     has_rsample = True  # type: ignore[assignment]
+    _repeated = ()
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
         neg_one = -tn.ones((), dtype=base.rate.dtype, device=base.rate.device)
         super().__init__(base, PowerTransform(neg_one), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(InverseGamma, _instance))
 
     @property
     def concentration(self) -> Tensor:

@@ -28,6 +28,7 @@ class Kumaraswamy(TransformedDistribution):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True  # type: ignore[assignment]
+    _repeated = ("concentration1", "concentration0")
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
@@ -38,15 +39,8 @@ class Kumaraswamy(TransformedDistribution):
         ]  # fmt: skip
         super().__init__(base, transforms, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Kumaraswamy, _instance)
-        Kumaraswamy.__init__(new, self.concentration1.expand(batch_shape), self.concentration0.expand(batch_shape), validate_args=False)
-        new._validate_args = self._validate_args
-        return new
-
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a, b = self.concentration1, self.concentration0
         x = value.clamp(0, 1)
         inner = (x > 0) & (x < 1)

@@ -9,7 +9,7 @@ from .._C import Tensor
 from .._names.info import finfo
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, is_number
+from .utils import broadcast_all
 
 __all__ = ["Laplace"]
 
@@ -20,10 +20,11 @@ class Laplace(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _repeated = ("loc", "scale")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(() if is_number(loc) and is_number(scale) else self.loc.shape, validate_args=validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -41,9 +42,6 @@ class Laplace(Distribution):
     def stddev(self) -> Tensor:
         return 2**0.5 * self.scale
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Laplace:
-        return self._expanded(Laplace, batch_shape, ("loc", "scale"), _instance)
-
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         # 2 u - 1 of u on [0, 1) is -1 for u = 0, whose logarithm is infinite.
         u = 2 * tn.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device) - 1
@@ -51,13 +49,11 @@ class Laplace(Distribution):
         return self.loc - self.scale * u.sign() * tn.log1p(-u.abs())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -tn.log(2 * self.scale) - tn.abs(value - self.loc) / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         z = (value - self.loc) / self.scale
         tail = 0.5 * tn.exp(-z.abs())
         return tn.where(z < 0, tail, 1 - tail)

@@ -53,8 +53,7 @@ class LKJCholesky(Distribution):
         return row + tn.diag_embed(left.sqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         n, less = self.dim, self.dim - 1
         diagonal = value.diagonal(dim1=-2, dim2=-1)[..., 1:]
         order = 2 * (self.concentration - 1).unsqueeze(-1) + n - tn.arange(2, n + 1, dtype=diagonal.dtype, device=diagonal.device)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C as tn
 from .._C import Tensor
 from . import constraints
 from .normal import Normal
@@ -20,15 +19,13 @@ class LogisticNormal(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
     has_rsample = True  # type: ignore[assignment]
+    _repeated = ()
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         if not base.batch_shape:
             base = base.expand((1,))
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(LogisticNormal, _instance))
 
     @property
     def loc(self) -> Tensor:

@@ -122,8 +122,7 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + _times(self._unbroadcasted_cov_factor, low) + self._unbroadcasted_cov_diag.sqrt() * own
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         spread = _low_rank_mahalanobis(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, value - self.loc, self._capacitance_tril)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + _log_det(self._unbroadcasted_cov_diag, self._capacitance_tril) + spread)
 

@@ -78,8 +78,7 @@ class MixtureSameFamily(Distribution):
         return (cdf_x * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check(x)
         log_prob_x = self.component_distribution.log_prob(self._pad(x))
         return tn.logsumexp(log_prob_x + tn.log_softmax(self.mixture_distribution.logits, dim=-1), dim=-1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C as tn
-from .._C import Size, Tensor
+from .._C import Tensor
 from ..autograd.grad_mode import no_grad
 from ..functional import broadcast_tensors
 from . import constraints
@@ -79,8 +79,7 @@ class Multinomial(Distribution):
         return n * self._categorical.entropy() - tn.lgamma(n + 1) + expected
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_tensors(self.logits, value)
         ways = tn.lgamma(value.sum(-1) + 1) - tn.lgamma(value + 1).sum(-1)
         # Categories of probability 0 that are not drawn count nothing.

@@ -147,8 +147,7 @@ class MultivariateNormal(MatrixParameter, Distribution):
         return self.loc + _times(self._unbroadcasted_scale_tril, eps)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         spread = _mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + spread) - _half_log_det(self._unbroadcasted_scale_tril)
 

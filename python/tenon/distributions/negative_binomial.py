@@ -11,7 +11,7 @@ from ..nn.functional import logsigmoid
 from . import constraints
 from .distribution import Distribution
 from .gamma import Gamma
-from .utils import BinaryParameter, broadcast_all, lazy_property
+from .utils import BinaryParameter, lazy_property
 
 __all__ = ["NegativeBinomial"]
 
@@ -25,21 +25,12 @@ class NegativeBinomial(BinaryParameter, Distribution):
         "logits": constraints.real,
     }
     support = constraints.nonnegative_integer
+    _repeated = ("total_count", "probs", "logits", "_param")
 
     def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("NegativeBinomial: either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            count, self.probs = broadcast_all(total_count, probs)
-            self._param = self.probs
-        else:
-            count, self.logits = broadcast_all(total_count, logits)
-            self._param = self.logits
+        (count,) = self._take(probs, logits, total_count)
         self.total_count = count.to(self._param.dtype)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> NegativeBinomial:
-        return self._expanded(NegativeBinomial, batch_shape, ("total_count", "probs", "logits", "_param"), _instance)
 
     @property
     def mean(self) -> Tensor:
@@ -62,8 +53,7 @@ class NegativeBinomial(BinaryParameter, Distribution):
             return tn.poisson(self._gamma.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         n = self.total_count
         chances = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         ways = tn.lgamma(n + value) - tn.lgamma(1.0 + value) - tn.lgamma(n)

@@ -9,7 +9,7 @@ from .. import _C as tn
 from .._C import Tensor
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, is_number, standard_normal
+from .utils import broadcast_all, standard_normal
 
 __all__ = ["Normal"]
 
@@ -21,10 +21,11 @@ class Normal(ExponentialFamily):
     support = constraints.real
     has_rsample = True
     _mean_carrier_measure = 0
+    _repeated = ("loc", "scale")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(() if is_number(loc) and is_number(scale) else self.loc.shape, validate_args=validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -42,22 +43,17 @@ class Normal(ExponentialFamily):
     def variance(self) -> Tensor:
         return self.stddev * self.stddev
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Normal:
-        return self._expanded(Normal, batch_shape, ("loc", "scale"), _instance)
-
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.loc + standard_normal(shape, self.loc.dtype, self.loc.device) * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         z = (value - self.loc) / self.scale
         return -0.5 * z * z - tn.log(self.scale) - 0.5 * math.log(2 * math.pi)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return tn.special_ndtr((value - self.loc) / self.scale)
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -20,16 +20,11 @@ class OneHotCategorical(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
+    _repeated = ("_categorical",)
 
     def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits, validate_args=validate_args)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(OneHotCategorical, batch_shape, (), _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        new._event_shape = self._event_shape
-        return new
 
     @property
     def _param(self) -> Tensor:
@@ -66,8 +61,7 @@ class OneHotCategorical(Distribution):
         return one_hot(self._categorical.sample(sample_shape), self._categorical._num_events).to(self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self) -> Tensor:

@@ -20,17 +20,12 @@ class Pareto(TransformedDistribution):
     """The Pareto distribution from `scale` on, whose tail falls with the power `alpha`."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    _repeated = ("scale", "alpha")
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base = Exponential(self.alpha, validate_args=False)
         super().__init__(base, [ExpTransform(), AffineTransform(loc=0, scale=self.scale)], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Pareto, _instance)
-        Pareto.__init__(new, self.scale.expand(batch_shape), self.alpha.expand(batch_shape), validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @property
     def mean(self) -> Tensor:
@@ -53,8 +48,7 @@ class Pareto(TransformedDistribution):
         return constraints.greater_than_eq(self.scale)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         below = value < self.scale
         x = tn.where(below, self.scale, value)
         inside = tn.log(self.alpha) + self.alpha * tn.log(self.scale) - (self.alpha + 1) * tn.log(x)

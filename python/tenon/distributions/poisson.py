@@ -9,7 +9,7 @@ from .._C import Tensor
 from ..autograd.grad_mode import no_grad
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, is_number
+from .utils import broadcast_all
 
 __all__ = ["Poisson"]
 
@@ -19,13 +19,11 @@ class Poisson(ExponentialFamily):
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    _repeated = ("rate",)
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
-        super().__init__(() if is_number(rate) else self.rate.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Poisson:
-        return self._expanded(Poisson, batch_shape, ("rate",), _instance)
+        super().__init__(self.rate.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -44,8 +42,7 @@ class Poisson(ExponentialFamily):
             return tn.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         rate, value = broadcast_all(self.rate, value)
         return tn.xlogy(value, rate) - rate - tn.lgamma(value + 1)
 

@@ -10,7 +10,7 @@ from . import constraints
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
-from .utils import BinaryParameter, broadcast_all, clamp_probs, is_number
+from .utils import BinaryParameter, broadcast_all, clamp_probs
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
@@ -21,23 +21,13 @@ class LogitRelaxedBernoulli(BinaryParameter, Distribution):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
     has_rsample = True
+    _repeated = ("probs", "logits", "_param")
+    _kept = ("temperature",)
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self.temperature = temperature
-        if (probs is None) == (logits is None):
-            raise ValueError("LogitRelaxedBernoulli: either `probs` or `logits` must be specified, but not both.")
-        given = logits if probs is None else probs
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._param = self.logits if probs is None else self.probs
-        super().__init__(() if is_number(given) else self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> LogitRelaxedBernoulli:
-        new = self._expanded(LogitRelaxedBernoulli, batch_shape, ("probs", "logits", "_param"), _instance)
-        new.temperature = self.temperature
-        return new
+        self._take(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -46,8 +36,7 @@ class LogitRelaxedBernoulli(BinaryParameter, Distribution):
         return (tn.log(uniforms) - tn.log1p(-uniforms) + tn.log(probs) - tn.log1p(-probs)) / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         diff = logits - value * self.temperature
         temperature = self.temperature if isinstance(self.temperature, Tensor) else tn.tensor(float(self.temperature), dtype=diff.dtype)
@@ -60,12 +49,10 @@ class RelaxedBernoulli(TransformedDistribution):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True  # type: ignore[assignment]
+    _repeated = ()
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
 
     @property
     def temperature(self) -> Any:

@@ -23,18 +23,13 @@ class ExpRelaxedCategorical(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector  # The true support is a submanifold of it.
     has_rsample = True
+    _repeated = ("_categorical",)
+    _kept = ("temperature",)
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> ExpRelaxedCategorical:
-        new = self._expanded(ExpRelaxedCategorical, batch_shape, (), _instance)
-        new.temperature = self.temperature
-        new._categorical = self._categorical.expand(batch_shape)
-        new._event_shape = self._event_shape
-        return new
 
     @property
     def param_shape(self) -> Any:
@@ -58,8 +53,7 @@ class ExpRelaxedCategorical(Distribution):
         return scores - scores.logsumexp(-1, True)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_tensors(self.logits, value)
         k = float(self._event_shape[0])
         temperature = tn.as_tensor(self.temperature, dtype=value.dtype, device=value.device)
@@ -74,13 +68,11 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
     has_rsample = True  # type: ignore[assignment]
+    _repeated = ()
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(RelaxedOneHotCategorical, _instance))
 
     @property
     def temperature(self) -> Any:

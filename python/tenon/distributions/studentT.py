@@ -10,7 +10,7 @@ from .._C import Tensor
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution
-from .utils import broadcast_all, is_number, standard_normal
+from .utils import broadcast_all, standard_normal
 
 __all__ = ["StudentT"]
 
@@ -21,11 +21,12 @@ class StudentT(Distribution):
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _repeated = ("df", "loc", "scale", "_chi2")
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         self._chi2 = Chi2(self.df, validate_args=False)
-        super().__init__(() if is_number(df) and is_number(loc) and is_number(scale) else self.df.shape, validate_args=validate_args)
+        super().__init__(self.df.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -40,19 +41,13 @@ class StudentT(Distribution):
         spread = self.scale * self.scale * self.df / tn.where(self.df > 2, self.df - 2, 1.0)
         return tn.where(self.df > 2, spread, tn.where(self.df > 1, math.inf, math.nan))
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> StudentT:
-        new = self._expanded(StudentT, batch_shape, ("df", "loc", "scale"), _instance)
-        new._chi2 = self._chi2.expand(batch_shape)
-        return new
-
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         x = standard_normal(self._extended_shape(sample_shape), self.df.dtype, self.df.device)
         z = self._chi2.rsample(sample_shape)
         return self.loc + self.scale * x * tn.rsqrt(z / self.df)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         y = (value - self.loc) / self.scale
         z = tn.log(self.scale) + 0.5 * tn.log(self.df) + 0.5 * math.log(math.pi) + tn.lgamma(0.5 * self.df) - tn.lgamma(0.5 * (self.df + 1))
         return -0.5 * (self.df + 1) * tn.log1p(y * y / self.df) - z

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C as tn
 from .._C import Tensor
 from ..autograd.grad_mode import no_grad
 from . import constraints
@@ -20,6 +19,7 @@ class TransformedDistribution(Distribution):
     """The distribution of y = f(x), f made of `transforms`, where x is of `base_distribution`."""
 
     arg_constraints: dict[str, Any] = {}
+    _repeated: tuple[str, ...] = ()
 
     def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
         if isinstance(transforms, Transform):
@@ -53,7 +53,13 @@ class TransformedDistribution(Distribution):
         self._shapes = tuple(forward_shape[:cut]), tuple(forward_shape[cut:])
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(TransformedDistribution, batch_shape, (), _instance)
+        owner = self._expanding_class()
+        if self._repeated:
+            new = self._get_checked_instance(owner, _instance)
+            owner.__init__(new, *(getattr(self, name).expand(batch_shape) for name in self._repeated), validate_args=False)
+            new._validate_args = self._validate_args
+            return new
+        new = self._expanded(owner, batch_shape, (), _instance)
         new.transforms = self.transforms
         shape = tuple(batch_shape) + tuple(self.event_shape)
         for t in reversed(self.transforms):
@@ -87,8 +93,7 @@ class TransformedDistribution(Distribution):
         return x
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         event_dim = len(self.event_shape)
         log_prob: Any = 0.0
         y = value

@@ -9,7 +9,7 @@ from .. import _C as tn
 from .._C import Tensor
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, is_number
+from .utils import broadcast_all
 
 __all__ = ["Uniform"]
 
@@ -18,10 +18,11 @@ class Uniform(Distribution):
     """The uniform distribution on [low, high)."""
 
     has_rsample = True
+    _repeated = ("low", "high")
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
-        super().__init__(() if is_number(low) and is_number(high) else self.low.shape, validate_args=validate_args)
+        super().__init__(self.low.shape, validate_args=validate_args)
         if self._validate_args and not bool((self.low < self.high).all()):
             from .distribution import _offender
 
@@ -36,9 +37,6 @@ class Uniform(Distribution):
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
         return constraints.interval(self.low, self.high)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Uniform:
-        return self._expanded(Uniform, batch_shape, ("low", "high"), _instance)
 
     @property
     def mean(self) -> Tensor:
@@ -62,14 +60,12 @@ class Uniform(Distribution):
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         inside = (self.low <= value) & (value < self.high)
         return tn.log(inside.to(self.low.dtype)) - tn.log(self.high - self.low)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -95,6 +95,14 @@ class lazy_property:
 class BinaryParameter:
     """Of distributions with one of `probs` and `logits` as their parameter: the other one."""
 
+    def _take(self, probs: Any, logits: Any, *others: Any) -> Any:
+        """Keeps the one that is given. Returns `others`; all have the shape that they broadcast to."""
+        if (probs is None) == (logits is None):
+            raise ValueError(f"{type(self).__name__}: either `probs` or `logits` must be specified, but not both.")
+        self._param, *rest = broadcast_all(logits if probs is None else probs, *others)
+        setattr(self, "logits" if probs is None else "probs", self._param)
+        return rest
+
     @lazy_property
     def logits(self) -> Tensor:
         """The log odds."""

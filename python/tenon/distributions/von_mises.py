@@ -11,7 +11,7 @@ from ..autograd import Function
 from ..autograd.grad_mode import no_grad
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, is_number, lazy_property
+from .utils import broadcast_all, lazy_property
 
 __all__ = ["VonMises"]
 
@@ -67,15 +67,14 @@ class VonMises(Distribution):
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _repeated = ("loc", "concentration")
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
-        numbers = is_number(loc) and is_number(concentration)
-        super().__init__(() if numbers else self.loc.shape, validate_args=validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self.concentration * tn.cos(value - self.loc) - math.log(2 * math.pi) - _log_modified_bessel(0, self.concentration)
 
     @lazy_property
@@ -112,9 +111,6 @@ class VonMises(Distribution):
             x = self._angles(shape).to(self.loc.dtype)
         x = _Draw.apply(x, self.concentration.expand(shape))
         return (x + math.pi + self.loc) % (2 * math.pi) - math.pi
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> VonMises:
-        return self._expanded(VonMises, batch_shape, ("loc", "concentration"), _instance)
 
     @property
     def mean(self) -> Tensor:

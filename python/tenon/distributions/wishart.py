@@ -115,8 +115,7 @@ class Wishart(MatrixParameter, ExponentialFamily):
         return sample
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         nu, p, factor = self.df, self._event_shape[-1], self._unbroadcasted_scale_tril
         inner = linalg.solve_triangular(factor, value, upper=False)
         trace = linalg.solve_triangular(factor.mT, inner, upper=True).diagonal(dim1=-2, dim2=-1).sum(-1)

@@ -10,19 +10,14 @@ from ..._names.info import finfo
 from ...nn.functional import pad, softmax, softplus
 from .. import constraints
 from ..utils import tril_matrix_to_vec, vec_to_tril_matrix
-from .transform import Transform
+from .transform import ParameterFreeTransform, Transform
 
 
-class SoftmaxTransform(Transform):
+class SoftmaxTransform(ParameterFreeTransform):
     """y = softmax(x); the inverse is log, whose softmax is y again"""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SoftmaxTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x: Tensor) -> Tensor:
         return softmax(x, dim=-1)
@@ -48,17 +43,12 @@ def _length_changed(name: str, shape: Any, by: int) -> Any:
     return tuple(shape[:-1]) + (shape[-1] + by,)
 
 
-class StickBreakingTransform(Transform):
+class StickBreakingTransform(ParameterFreeTransform):
     """k numbers to k + 1 parts of a stick, each by the sigmoid of a number, moved so that zeros give equal parts"""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
     bijective = True
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StickBreakingTransform)
-
-    __hash__ = object.__hash__
 
     def _offset(self, x: Tensor) -> Tensor:
         """How many parts are left at each number."""
@@ -131,16 +121,11 @@ class CorrCholeskyTransform(Transform):
         return tuple(shape[:-2]) + (shape[-1] * (shape[-1] - 1) // 2,)
 
 
-class LowerCholeskyTransform(Transform):
+class LowerCholeskyTransform(ParameterFreeTransform):
     """Matrices to lower triangles with a positive diagonal, by exp"""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LowerCholeskyTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + tn.diag_embed(tn.exp(x.diagonal(dim1=-2, dim2=-1)))
@@ -149,16 +134,11 @@ class LowerCholeskyTransform(Transform):
         return y.tril(-1) + tn.diag_embed(tn.log(y.diagonal(dim1=-2, dim2=-1)))
 
 
-class PositiveDefiniteTransform(Transform):
+class PositiveDefiniteTransform(ParameterFreeTransform):
     """Matrices to positive definite ones: the product of a `LowerCholeskyTransform` with its transpose"""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PositiveDefiniteTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x: Tensor) -> Tensor:
         factor = LowerCholeskyTransform()(x)

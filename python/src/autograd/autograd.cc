@@ -7,6 +7,7 @@
 #include "python/src/autograd/node_object.h"
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/module_parts.h"
 #include "python/src/tensor/tensor_parts.h"
 #include "tenon/autograd/autograd_meta.h"
@@ -125,10 +126,7 @@ PyObject* detach_function(PyObject*, PyObject* o) {
 }
 
 PyObject* retain_grad(PyObject* o, PyObject*) {
-  return guarded([&] {
-    tensor_of(o).retain_grad();
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { tensor_of(o).retain_grad(); });
 }
 
 /// Zero or more tensors: None, one, or a sequence in which None is an undefined one.
@@ -168,7 +166,6 @@ PyObject* backward_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyOb
     const auto [gradient, retain_graph, create_graph, inputs] =
         spread("backward", kNames, 4, args, n, keywords);
     run_backward({tensor_of(o)}, gradient, retain_graph, create_graph, inputs);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -181,7 +178,6 @@ PyObject* backward_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyOb
     const auto [tensors, grads, retain, create, inputs] = spread("backward", kNames, 5, args, n, keywords);
     TENON_CHECK(given(tensors), Type, "backward() misses argument 'tensors'");
     run_backward(tensors_from("backward", "tensors", tensors), grads, retain, create, inputs);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -216,11 +212,7 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
         if (fill && !result[i].defined()) result[i] = zeros_like(wanted[i]);
       }
     }
-    Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(result.size()))));
-    for (size_t i = 0; i < result.size(); ++i) {
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(std::move(result[i]))));
-    }
-    return tuple.release();
+    return tuple_of(result, [](Tensor& t) { return wrap(std::move(t)); }).release();
   });
 }
 

@@ -9,6 +9,7 @@
 #include "python/src/autograd/node_object.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/polymorphic.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/autograd.h"
 #include "tenon/autograd/custom_function.h"
@@ -236,10 +237,7 @@ PyObject* get_saved(PyObject* o, void*) {
     const FunctionObject& ctx = ctx_of(o);
     if (!ctx.node) return ctx.saved ? Py_NewRef(ctx.saved) : checked(PyTuple_New(0));
     const std::vector<Tensor> tensors = ctx.node->unpack();
-    Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(tensors.size()))));
-    for (size_t i = 0; i < tensors.size(); ++i)
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(tensors[i])));
-    return tuple.release();
+    return tuple_of(tensors, [](const Tensor& t) { return wrap(t); }).release();
   });
 }
 PyObject* get_needs(PyObject* o, void*) {
@@ -325,8 +323,7 @@ class Call {
     if (separate.get() == Py_True) {
       Ref output(checked(PyObject_Vectorcall(method.get(), args_, static_cast<size_t>(count_), nullptr)));
       const Ref setup(checked(PyObject_GetAttrString(function_, "setup_context")));
-      Ref inputs(checked(PyTuple_New(count_)));
-      for (Py_ssize_t i = 0; i < count_; ++i) PyTuple_SET_ITEM(inputs.get(), i, Py_NewRef(args_[i]));
+      const Ref inputs = tuple_of(std::span(args_, static_cast<size_t>(count_)), Py_NewRef);
       const Ref done(checked(
           PyObject_CallFunctionObjArgs(setup.get(), ctx_.get(), inputs.get(), output.get(), nullptr)));
       return output;
@@ -405,10 +402,7 @@ PyObject* delayed_error(PyObject*, PyObject* args) {
       tensors.push_back(is_tensor(o) ? tensor_of(o) : Tensor());
     }
     const std::vector<Tensor> out = autograd::delayed_error(message, tensors);
-    Ref tuple(checked(PyTuple_New(PyTuple_GET_SIZE(values))));
-    for (size_t i = 0; i < out.size(); ++i)
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(out[i])));
-    return tuple.release();
+    return tuple_of(out, [](const Tensor& t) { return wrap(t); }).release();
   });
 }
 

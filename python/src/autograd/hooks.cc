@@ -4,6 +4,7 @@
 
 #include "python/src/autograd/garbage_collection.h"
 #include "python/src/call/spread.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/anomaly.h"
 #include "tenon/autograd/autograd.h"
@@ -32,10 +33,7 @@ PyObject* new_handle(HookHandle value) {
   return o;
 }
 PyObject* handle_remove(PyObject* o, PyObject*) {
-  return guarded([&] {
-    handle_of(o).remove();
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { handle_of(o).remove(); });
 }
 PyObject* handle_exit(PyObject* o, PyObject*) { return handle_remove(o, nullptr); }
 PyMethodDef g_handle_methods[] = {
@@ -62,11 +60,8 @@ std::string name_of(PyObject* function) {
 }
 
 /// Gradients as hooks see them: a tuple with None for those that are missing.
-Ref tuple_of(std::span<const Tensor> tensors) {
-  Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(tensors.size()))));
-  for (size_t i = 0; i < tensors.size(); ++i)
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(tensors[i])));
-  return tuple;
+Ref gradient_tuple(std::span<const Tensor> tensors) {
+  return tuple_of(tensors, [](const Tensor& t) { return wrap(t); });
 }
 
 /// What a node's hook returned: None, a tensor for a single one, or a tuple.
@@ -140,7 +135,7 @@ struct PythonLeafHook : PythonHook {
 struct PythonPreHook : PythonHook {
   void operator()(std::vector<Tensor>& grads) const {
     from_python([&] {
-      const Ref tuple = tuple_of(grads);
+      const Ref tuple = gradient_tuple(grads);
       const Ref result(checked(PyObject_CallOneArg(function(), tuple.get())));
       replace(grads, function(), result.get());
     });
@@ -150,7 +145,7 @@ struct PythonPreHook : PythonHook {
 struct PythonPostHook : PythonHook {
   void operator()(std::vector<Tensor>& results, const std::vector<Tensor>& grads) const {
     from_python([&] {
-      const Ref after = tuple_of(results), before = tuple_of(grads);
+      const Ref after = gradient_tuple(results), before = gradient_tuple(grads);
       const Ref result(checked(PyObject_CallFunctionObjArgs(function(), after.get(), before.get(), nullptr)));
       replace(results, function(), result.get());
     });
@@ -240,7 +235,6 @@ PyObject* push_saved_hooks(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
              return tensor_of(result.get());
            });
          }});
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -286,7 +280,6 @@ PyObject* set_anomaly(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*)
     TENON_CHECK(n == 2, Type, "_set_anomaly_enabled takes mode and check_nan");
     autograd::set_anomaly_enabled(flag("set_detect_anomaly", "mode", args[0]),
                                   flag("set_detect_anomaly", "check_nan", args[1]));
-    return Py_NewRef(Py_None);
   });
 }
 

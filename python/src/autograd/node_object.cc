@@ -8,6 +8,7 @@
 #include "python/src/autograd/garbage_collection.h"
 #include "python/src/autograd/hooks.h"
 #include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/tensor/tensor_object.h"
 
 namespace tenon::python {
@@ -60,13 +61,11 @@ PyObject* name(PyObject* o, PyObject*) {
 PyObject* next_functions(PyObject* o, void*) {
   return guarded([&]() -> PyObject* {
     const auto edges = node_of(o).next_edges();
-    Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(edges.size()))));
-    for (size_t i = 0; i < edges.size(); ++i) {
-      const Ref next(checked(wrap(edges[i].node)));
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
-                       checked(Py_BuildValue("(OI)", next.get(), edges[i].input_nr)));
-    }
-    return tuple.release();
+    const auto pair = [](const auto& edge) {
+      const Ref next(checked(wrap(edge.node)));
+      return Py_BuildValue("(OI)", next.get(), edge.input_nr);
+    };
+    return tuple_of(edges, pair).release();
   });
 }
 
@@ -77,10 +76,7 @@ struct FindSaved final : autograd::SavedVisitor {
     if (name == wanted) found = Ref(checked(wrap(value)));
   }
   void list(std::string_view name, const std::vector<Tensor>& values) override {
-    if (name != wanted) return;
-    found = Ref(checked(PyTuple_New(static_cast<Py_ssize_t>(values.size()))));
-    for (size_t i = 0; i < values.size(); ++i)
-      PyTuple_SET_ITEM(found.get(), static_cast<Py_ssize_t>(i), checked(wrap(values[i])));
+    if (name == wanted) found = tuple_of(values, [](const Tensor& t) { return wrap(t); });
   }
   std::string_view wanted;
   Ref found;

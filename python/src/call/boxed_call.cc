@@ -4,6 +4,7 @@
 
 #include "python/src/call/op_schema.h"
 #include "python/src/call/typed_call.h"
+#include "python/src/interpreter/sequences.h"
 #include "tenon/core/stream.h"
 
 namespace tenon::python {
@@ -65,9 +66,7 @@ PyObject* result_at(const Overload& overload, Stack& stack, size_t i) {
 PyObject* results_of(const Overload& overload, Stack& stack) {
   if (stack.empty()) return Py_NewRef(Py_None);
   if (stack.size() == 1) return result_at(overload, stack, 0);
-  Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(stack.size()))));
-  for (size_t i = 0; i < stack.size(); ++i)
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(result_at(overload, stack, i)));
+  Ref tuple = tuple_by_place(stack.size(), [&](size_t i) { return result_at(overload, stack, i); });
   return overload.result_names ? named_tuple(overload, tuple.release()) : tuple.release();
 }
 

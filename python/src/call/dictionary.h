@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "python/src/call/python_value.h"
-#include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/sequences.h"
 
 namespace tenon::python {
 
@@ -22,15 +22,7 @@ inline void set(const Ref& dict, const char* name, uint64_t value) {
 inline void set(const Ref& dict, const char* name, std::string_view text) {
   put(dict, name, to_python(text));
 }
-inline void append(const Ref& list, PyObject* owned) {
-  const Ref value(checked(owned));
-  if (PyList_Append(list.get(), value.get()) < 0) throw PythonError();
-}
-inline Ref texts(const std::vector<std::string>& all) {
-  Ref list(checked(PyList_New(0)));
-  for (const std::string& text : all) append(list, to_python(text));
-  return list;
-}
+inline Ref texts(const std::vector<std::string>& all) { return list_of(all, to_python); }
 inline Ref counted(const std::map<std::string, uint64_t>& counts) {
   Ref dict(checked(PyDict_New()));
   for (const auto& [name, n] : counts) set(dict, name.c_str(), n);

@@ -7,6 +7,7 @@
 
 #include "python/src/call/overload.h"
 #include "python/src/call/parser.h"
+#include "python/src/interpreter/sequences.h"
 #include "tenon/dispatch/builtin.h"
 
 namespace tenon::python {
@@ -30,12 +31,7 @@ struct FallbackObject {
   }
   template <class T>
   Ref operator()(const std::vector<T>& values) const {
-    Ref list(checked(PyList_New(0)));
-    for (const auto value : values) {
-      const Ref item = (*this)(static_cast<T>(value));
-      if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
-    }
-    return list;
+    return python::list_of(values, [&](const auto value) { return (*this)(static_cast<T>(value)); });
   }
 };
 
@@ -88,11 +84,8 @@ std::unique_ptr<OpSchema> make(const schema::FunctionSchema& source) {
   }
   const size_t keywords = out->arguments.size() - out->num_positional;
   if (keywords > 0) {
-    out->keywords = checked(PyTuple_New(static_cast<Py_ssize_t>(keywords)));
-    for (size_t i = 0; i < keywords; ++i) {
-      PyTuple_SET_ITEM(out->keywords, static_cast<Py_ssize_t>(i),
-                       Py_NewRef(out->arguments[out->num_positional + i].name));
-    }
+    const auto name = [&](size_t i) { return Py_NewRef(out->arguments[out->num_positional + i].name); };
+    out->keywords = tuple_by_place(keywords, name).release();
   }
   out->returns_new_tensor =
       source.returns.size() == 1 && source.returns[0].type.is_tensor() && !source.returns[0].alias;
@@ -184,15 +177,6 @@ void push(Stack& stack, const schema::Type& type, PyObject* o) {
     }
     stack.push(PythonValue<b>::value(o));
   });
-}
-
-template <class T, class F>
-Ref list_from(const CellList<T>& values, F&& wrap_one) {
-  Ref list(checked(PyList_New(static_cast<Py_ssize_t>(values.size()))));
-  for (size_t i = 0; i < values.size(); ++i) {
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), checked(wrap_one(values[i])));
-  }
-  return list;
 }
 
 /// One result that is neither a tensor nor a list of them.
@@ -331,7 +315,7 @@ Ref value_at(Stack& stack, size_t i) {
     }
     if constexpr (V::list_tag != CellTag::None) {
       if (tag == V::list_tag)
-        value = list_from(stack.at<CellList<typename V::Owned>>(i), &PythonValue<b>::wrap);
+        value = python::list_of(stack.at<CellList<typename V::Owned>>(i), &PythonValue<b>::wrap);
     }
   });
   return value;
@@ -353,11 +337,9 @@ Ref accept_results(const OpSchema& schema, PyObject* const* arguments, const Ker
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(result.get());
   TENON_CHECK(static_cast<size_t>(count) == returns.size(), Type,
               fmt::format("{}: returned {} values, the schema has {}", check.who(), count, returns.size()));
-  Ref tuple(checked(PyTuple_New(count)));
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyTuple_SET_ITEM(tuple.get(), i,
-                     check.one(static_cast<size_t>(i), PySequence_Fast_GET_ITEM(result.get(), i)).release());
-  }
+  Ref tuple = tuple_by_place(static_cast<size_t>(count), [&](size_t i) {
+    return check.one(i, PySequence_Fast_GET_ITEM(result.get(), static_cast<Py_ssize_t>(i)));
+  });
   // Two results over the same memory would each be taken for its owner.
   for (Py_ssize_t i = 0; i < count; ++i) {
     for (Py_ssize_t j = 0; j < i; ++j) {
@@ -384,11 +366,7 @@ Ref results_from(Stack& stack, size_t first, const OpSchema& schema) {
   const size_t count = schema.source->returns.size();
   if (count == 0) return Ref::borrow(Py_None);
   if (count == 1) return value_at(stack, first);
-  Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(count))));
-  for (size_t i = 0; i < count; ++i) {
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), value_at(stack, first + i).release());
-  }
-  return tuple;
+  return tuple_by_place(count, [&](size_t i) { return value_at(stack, first + i); });
 }
 
 }  // namespace tenon::python

@@ -7,6 +7,7 @@
 
 #include "python/src/call/bind.h"
 #include "python/src/call/parser.h"
+#include "python/src/interpreter/sequences.h"
 #include "tenon/dispatch/operator.h"
 
 namespace tenon::python {
@@ -36,12 +37,7 @@ struct ToPython<Tensor&> {
 template <class T>
 struct ToPython<std::vector<T>> {
   static PyObject* convert(const Overload& o, std::vector<T> values) {
-    Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(values.size()))));
-    for (size_t i = 0; i < values.size(); ++i) {
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
-                       checked(ToPython<T>::convert(o, std::move(values[i]))));
-    }
-    return tuple.release();
+    return tuple_of(values, [&](auto&& v) { return ToPython<T>::convert(o, std::move(v)); }).release();
   }
 };
 template <class... R>

@@ -18,22 +18,30 @@ struct PythonError {};
 /// alias, an error of `original`, the operator's own name, gets it too.
 void set_python_error(const char* called, std::string_view original = {}) noexcept;
 
-/// Runs `f` and returns what it returns; null (or -1) with a Python exception set when it throws. An error
-/// that names no function gets the name `called`.
+/// Runs `f` and returns what it returns, None if that is nothing; null (or -1) with a Python exception set
+/// when it throws. An error that names no function gets the name `called`.
 template <class F>
-auto guarded(const char* called, F&& f) noexcept -> decltype(f()) {
+auto guarded(const char* called, F&& f) noexcept {
+  using Result = std::invoke_result_t<F>;
+  constexpr bool kNothing = std::is_void_v<Result>;
+  using Returned = std::conditional_t<kNothing, PyObject*, Result>;
   try {
-    return f();
+    if constexpr (kNothing) {
+      f();
+      return Py_NewRef(Py_None);
+    } else {
+      return f();
+    }
   } catch (...) {
     set_python_error(called);
-    if constexpr (std::is_pointer_v<decltype(f())>)
-      return nullptr;
+    if constexpr (std::is_pointer_v<Returned>)
+      return Returned(nullptr);
     else
-      return -1;
+      return Returned(-1);
   }
 }
 template <class F>
-auto guarded(F&& f) noexcept -> decltype(f()) {
+auto guarded(F&& f) noexcept {
   return guarded("", std::forward<F>(f));
 }
 

@@ -6,6 +6,7 @@
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/exchange/from_data.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/module_parts.h"
 #include "python/src/tensor/tensor_parts.h"
 #include "tenon/generated/factory/functions.h"
@@ -232,10 +233,7 @@ PyObject* iterate(PyObject* o) {
     const Tensor& t = tensor_of(o);
     TENON_CHECK(t.dim() > 0, Type, "iteration over a 0-dim tensor");
     const std::vector<Tensor> rows = t.unbind(0);
-    const Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(rows.size()))));
-    for (size_t i = 0; i < rows.size(); ++i) {
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(rows[i])));
-    }
+    const Ref tuple = tuple_of(rows, [](const Tensor& t) { return wrap(t); });
     return PyObject_GetIter(tuple.get());
   });
 }
@@ -265,10 +263,7 @@ PyObject* nonzero_of(Tensor self, PyObject* as_tuple) {
       all = nonzero(self);
   }
   if (!split) return wrap(std::move(all));
-  Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(parts.size()))));
-  for (size_t i = 0; i < parts.size(); ++i)
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(std::move(parts[i]))));
-  return tuple.release();
+  return tuple_of(parts, [](Tensor& t) { return wrap(std::move(t)); }).release();
 }
 
 PyObject* nonzero_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {

@@ -6,7 +6,9 @@
 #include "python/src/call/parser.h"
 #include "python/src/call/python_value.h"
 #include "python/src/call/spread.h"
+#include "python/src/interpreter/capsule.h"
 #include "python/src/interpreter/gil.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/module_parts.h"
 #include "python/src/modules/buffer.h"
 #include "python/src/modules/builder_graph.h"
@@ -151,12 +153,7 @@ TENON_BUILDER_FUNCTION(node) {
     }
     const auto outputs = g.node(text_of(args[1]), inputs, std::move(attributes), text_of(args[4]),
                                 dtype_or_none("compute_data_type", args[5]));
-    const Ref list(checked(PyList_New(0)));
-    for (const TensorAttributes* t : outputs) {
-      const Ref number(number_of(g, *t));
-      if (PyList_Append(list.get(), number.get()) < 0) throw PythonError();
-    }
-    return Py_NewRef(list.get());
+    return list_of(outputs, [&](const TensorAttributes* t) { return number_of(g, *t); }).release();
   });
 }
 
@@ -182,7 +179,6 @@ TENON_BUILDER_FUNCTION(set) {
       t.set_is_pass_by_value(flag("set_is_pass_by_value", "value", value));
     else
       t.set_data_type(dtype_or_none("data_type", value));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -191,13 +187,7 @@ TENON_BUILDER_FUNCTION(get) {
   return guarded([&] {
     check_count("get", n, 2);
     const TensorAttributes& t = tensor_at(graph_of(args[0]), args[1]);
-    const auto ints = [](const Dims& dims) {
-      Ref list(checked(PyList_New(static_cast<Py_ssize_t>(dims.size()))));
-      for (size_t i = 0; i < dims.size(); ++i)
-        PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), checked(PyLong_FromLongLong(dims[i])));
-      return list;
-    };
-    const Ref dim = ints(t.dim()), stride = ints(t.stride());
+    const Ref dim = list_of(t.dim(), PyLong_FromLongLong), stride = list_of(t.stride(), PyLong_FromLongLong);
     const Ref dtype(t.data_type() ? checked(wrap(*t.data_type())) : Py_NewRef(Py_None));
     const auto is = [](bool on) { return on ? Py_True : Py_False; };
     return Py_BuildValue("KsOOOOOOO", static_cast<unsigned long long>(t.uid()), t.name().c_str(), dim.get(),
@@ -210,10 +200,7 @@ TENON_BUILDER_FUNCTION(get) {
 
 template <void (Graph::*kStep)()>
 PyObject* step(PyObject*, PyObject* o) {
-  return guarded([&] {
-    (graph_of(o).*kStep)();
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { (graph_of(o).*kStep)(); });
 }
 
 TENON_BUILDER_FUNCTION(create_plans) {
@@ -229,7 +216,6 @@ TENON_BUILDER_FUNCTION(create_plans) {
                                     : builder::HeuristicMode::Fallback);
     });
     graph_of(args[0]).create_execution_plans(modes);
-    return Py_NewRef(Py_None);
   });
 }
 TENON_BUILDER_FUNCTION(create_plan) {
@@ -246,7 +232,6 @@ TENON_BUILDER_FUNCTION(create_plan) {
                                    : int_argument("create_execution_plan", name.c_str(), value));
     }
     graph_of(args[0]).create_execution_plan(engine, knobs);
-    return Py_NewRef(Py_None);
   });
 }
 TENON_BUILDER_FUNCTION(build_plans) {
@@ -255,7 +240,6 @@ TENON_BUILDER_FUNCTION(build_plans) {
     graph_of(args[0]).build_plans(flag("build_plans", "all", args[1])
                                       ? builder::BuildPolicy::All
                                       : builder::BuildPolicy::HeuristicsChoice);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -268,7 +252,6 @@ TENON_BUILDER_FUNCTION(build_plan) {
   return guarded([&] {
     check_count("build_plan_at_index", n, 2);
     graph_of(args[0]).build_plan_at_index(index_of("build_plan_at_index", args[1]));
-    return Py_NewRef(Py_None);
   });
 }
 PyObject* count(PyObject*, PyObject* o) {
@@ -287,7 +270,6 @@ TENON_BUILDER_FUNCTION(deselect) {
     std::vector<std::string> names;
     each(args[1], [&](PyObject* o) { names.push_back(text_of(o)); });
     graph_of(args[0]).deselect_engines(names);
-    return Py_NewRef(Py_None);
   });
 }
 TENON_BUILDER_FUNCTION(deselect_workspace) {
@@ -297,7 +279,6 @@ TENON_BUILDER_FUNCTION(deselect_workspace) {
     TENON_CHECK(nbytes >= 0, Value,
                 fmt::format("deselect_workspace_greater_than: nbytes must be at least 0, got {}", nbytes));
     graph_of(args[0]).deselect_workspace_greater_than(static_cast<size_t>(nbytes));
-    return Py_NewRef(Py_None);
   });
 }
 TENON_BUILDER_FUNCTION(workspace_size) {
@@ -320,22 +301,16 @@ PyObject* text(PyObject*, PyObject* o) {
 }
 PyObject* uids(PyObject*, PyObject* o) {
   return guarded([&] {
-    const Ref list(checked(PyList_New(0)));
-    for (const uint64_t uid : graph_of(o).variant_pack_uids_sorted()) {
-      const Ref number(checked(PyLong_FromUnsignedLongLong(uid)));
-      if (PyList_Append(list.get(), number.get()) < 0) throw PythonError();
-    }
-    return Py_NewRef(list.get());
+    return list_of(graph_of(o).variant_pack_uids_sorted(),
+                   [&](const uint64_t uid) { return PyLong_FromUnsignedLongLong(uid); })
+        .release();
   });
 }
 PyObject* allocating(PyObject*, PyObject* o) {
   return guarded([&] {
-    const Ref list(checked(PyList_New(0)));
-    for (const std::string& name : graph_of(o).plan()->allocating_steps()) {
-      const Ref item(checked(to_python(name)));
-      if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
-    }
-    return Py_NewRef(list.get());
+    return list_of(graph_of(o).plan()->allocating_steps(),
+                   [&](const std::string& name) { return to_python(name); })
+        .release();
   });
 }
 
@@ -353,7 +328,6 @@ TENON_BUILDER_FUNCTION(deserialize) {
     if (!PyObject_CheckBuffer(args[1]))
       wrong_type("deserialize", "data", "bytes, as serialize() returns them", args[1]);
     graph.deserialize(Buffer(args[1], "deserialize", "data").bytes());
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -450,7 +424,6 @@ TENON_BUILDER_FUNCTION(execute) {
       t->storage()->bump_version();
     }
     run(plan, g.sorted(plan, pack), workspace_of(g, args[2], plan.workspace_size()), stream_of(g, args[4]));
-    return Py_NewRef(Py_None);
   });
 }
 /// autotune(graph, {uid: tensor or address}, workspace, milliseconds, handle): [(name, nanoseconds, reason)]
@@ -470,12 +443,11 @@ TENON_BUILDER_FUNCTION(autotune) {
       const ReleaseGil released(true);
       trials = g.autotune(pack, workspace, budget, &handle);
     }
-    const Ref list(checked(PyList_New(0)));
-    for (const graph::Trial& t : trials) {
-      const Ref row(checked(Py_BuildValue("sds", t.name.c_str(), t.ns, t.reason.c_str())));
-      if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
-    }
-    return Py_NewRef(list.get());
+    return list_of(trials,
+                   [&](const graph::Trial& t) {
+                     return Py_BuildValue("sds", t.name.c_str(), t.ns, t.reason.c_str());
+                   })
+        .release();
   });
 }
 /// execute_ptrs(graph, addresses, workspace, handle)
@@ -494,7 +466,6 @@ TENON_BUILDER_FUNCTION(execute_ptrs) {
       wrong_type("_execute_with_ptrs", "ptrs", "a list of addresses", args[1]);
     each(args[1], [&](PyObject* o) { sorted.push_back(address_of(o, of_uid)); });
     run(plan, sorted, workspace_of(g, args[2], plan.workspace_size()), stream_of(g, args[3]));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -503,26 +474,20 @@ TENON_BUILDER_FUNCTION(execute_ptrs) {
 /// [(name, inputs, attributes, outputs)] of all kinds of nodes.
 PyObject* kinds(PyObject*, PyObject*) {
   return guarded([&] {
-    const Ref list(checked(PyList_New(0)));
-    for (const std::string_view name : builder::kind_names()) {
+    const auto row = [](std::string_view name) {
       const builder::NodeKind& kind = builder::find_kind(name);
       const auto text = [](std::string_view t) { return Ref(checked(to_python(t))); };
       const Ref own = text(kind.name), in = text(kind.inputs), attributes = text(kind.attributes),
                 out = text(kind.outputs);
-      const Ref row(checked(PyTuple_Pack(4, own.get(), in.get(), attributes.get(), out.get())));
-      if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
-    }
-    return Py_NewRef(list.get());
+      return PyTuple_Pack(4, own.get(), in.get(), attributes.get(), out.get());
+    };
+    return list_of(builder::kind_names(), row).release();
   });
 }
 PyObject* engines(PyObject*, PyObject*) {
   return guarded([&] {
-    const Ref list(checked(PyList_New(0)));
-    for (const std::string_view name : builder::engine_names()) {
-      const Ref item(checked(to_python(name)));
-      if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
-    }
-    return Py_NewRef(list.get());
+    return list_of(builder::engine_names(), [&](const std::string_view name) { return to_python(name); })
+        .release();
   });
 }
 /// {name: [values]}
@@ -530,11 +495,8 @@ PyObject* knobs(PyObject*, PyObject* engine) {
   return guarded([&] {
     const Ref dict(checked(PyDict_New()));
     for (const builder::Knob& knob : builder::knobs_of(text_of(engine))) {
-      const Ref values(checked(PyList_New(0)));
-      for (const int64_t value : knob.values) {
-        const Ref item(checked(PyLong_FromLongLong(value)));
-        if (PyList_Append(values.get(), item.get()) < 0) throw PythonError();
-      }
+      const Ref values =
+          list_of(knob.values, [&](const int64_t value) { return PyLong_FromLongLong(value); });
       if (PyDict_SetItemString(dict.get(), knob.name.c_str(), values.get()) < 0) throw PythonError();
     }
     return Py_NewRef(dict.get());
@@ -595,11 +557,7 @@ PyObject* wrap_graph(std::shared_ptr<Graph> graph) {
   return capsule.release();
 }
 
-Graph& graph_of(PyObject* capsule) {
-  void* const graph = PyCapsule_GetPointer(capsule, kName);
-  if (!graph) throw PythonError();
-  return *static_cast<Graph*>(graph);
-}
+Graph& graph_of(PyObject* capsule) { return from_capsule<Graph>(capsule, kName); }
 
 bool add_builder(PyObject* module) {
   PyObject* builder = PyModule_New("tenon._C._builder");

@@ -14,6 +14,7 @@
 #include "python/src/call/parser.h"
 #include "python/src/call/python_value.h"
 #include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/module_parts.h"
 #include "python/src/modules/builder_graph.h"
 #include "python/src/tensor/attribute_types.h"
@@ -215,15 +216,11 @@ void take_reads(CachedPlanObject* self, Call& call) {
 builder::PlanResults build(PyObject* function, const builder::PlanInputs& inputs, const Call& call) {
   const builder::Graph& graph = *inputs.graph();
   const Ref capsule(wrap_graph(inputs.graph()));
-  const Ref numbers(checked(PyTuple_New(static_cast<Py_ssize_t>(call.count))));
-  const Ref objects(checked(PyTuple_New(static_cast<Py_ssize_t>(call.count))));
   size_t next = 0;  // inputs are the graph's first tensors, in order
-  for (size_t i = 0; i < call.count; ++i) {
-    const auto at = static_cast<Py_ssize_t>(i);
-    const bool is_input = inputs.tensors()[i] != nullptr;
-    PyTuple_SET_ITEM(numbers.get(), at, is_input ? checked(PyLong_FromSize_t(next++)) : Py_NewRef(Py_None));
-    PyTuple_SET_ITEM(objects.get(), at, Py_NewRef(call.objects[i]));
-  }
+  const Ref numbers = tuple_by_place(call.count, [&](size_t i) {
+    return inputs.tensors()[i] ? PyLong_FromSize_t(next++) : Py_NewRef(Py_None);
+  });
+  const Ref objects = tuple_by_place(call.count, [&](size_t i) { return Py_NewRef(call.objects[i]); });
   const Ref made(
       checked(PyObject_CallFunctionObjArgs(function, capsule.get(), numbers.get(), objects.get(), nullptr)));
   builder::PlanResults results;
@@ -267,10 +264,7 @@ void take_out(CachedPlanObject* self, PyObject* out, std::span<Tensor> results) 
 
 PyObject* wrap_results(std::span<Tensor> results) {
   if (results.size() == 1) return checked(wrap(std::move(results[0])));
-  Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(results.size()))));
-  for (size_t i = 0; i < results.size(); ++i)
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(std::move(results[i]))));
-  return tuple.release();
+  return tuple_of(results, [](Tensor& t) { return wrap(std::move(t)); }).release();
 }
 
 PyObject* call(PyObject* callable, PyObject* const* args, size_t nargs, PyObject* keywords) {
@@ -328,10 +322,7 @@ PyObject* counts(PyObject* o, PyObject*) {
 }
 
 PyObject* clear_plans(PyObject* o, PyObject*) {
-  return guarded([&] {
-    as_cached(o)->plans->clear();
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { as_cached(o)->plans->clear(); });
 }
 
 /// (name, names, defaults, missing, build, reads, capacity, io type, intermediate type, compute type)

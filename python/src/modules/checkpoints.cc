@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "python/src/call/spread.h"
-#include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/modules/buffer.h"
 #include "python/src/modules/key_hashes.h"
@@ -152,10 +152,7 @@ class Objects {
   PyObject* list(const io::Node& node) {
     Ref out(checked(PyList_New(0)));
     keep(node, out.get());
-    for (const io::Node* element : node.list()) {
-      const Ref object(of(*element));
-      if (PyList_Append(out.get(), object.get()) < 0) throw PythonError();
-    }
+    for (const io::Node* element : node.list()) append(out, of(*element));
     return out.release();
   }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/module_parts.h"
 #include "python/src/replay/replay.h"
 #include "python/src/tensor/tensor_object.h"
@@ -75,9 +76,7 @@ PyObject* call_pure(Pure& pure, PyObject* const* args, size_t n, PyObject* keywo
   }
   if (!pure.capture) return nullptr;
   const auto named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
-  const Ref positional(checked(PyTuple_New(static_cast<Py_ssize_t>(n)))), by_name(checked(PyDict_New()));
-  for (size_t i = 0; i < n; ++i)
-    PyTuple_SET_ITEM(positional.get(), static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
+  const Ref positional = tuple_of(std::span(args, n), Py_NewRef), by_name(checked(PyDict_New()));
   for (Py_ssize_t i = 0; i < named; ++i) {
     if (PyDict_SetItem(by_name.get(), PyTuple_GET_ITEM(keywords, i), args[n + static_cast<size_t>(i)]) < 0)
       throw PythonError();
@@ -204,14 +203,13 @@ PyObject* add_replay(PyObject* o, PyObject* capsule) {
   return guarded([&] {
     std::unique_ptr<replay::PureReplay> made = replay::take_replay(capsule);
     Pure* const pure = as_compiled(o)->pure;
-    if (!pure) return Py_NewRef(Py_None);
+    if (!pure) return;
     if (pure->replays.size() >= Pure::kMaxReplays) {
       const auto is_idle = [](const auto& other) { return !other->is_running(); };
       const auto oldest = std::find_if(pure->replays.rbegin(), pure->replays.rend(), is_idle);
       if (oldest != pure->replays.rend()) pure->replays.erase(std::next(oldest).base());
     }
     pure->replays.insert(pure->replays.begin(), std::move(made));
-    return Py_NewRef(Py_None);
   });
 }
 

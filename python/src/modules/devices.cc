@@ -6,8 +6,10 @@
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/exchange/from_data.h"
+#include "python/src/interpreter/capsule.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/module_parts.h"
 #include "python/src/tensor/attribute_types.h"
 #include "tenon/core/allocator.h"
@@ -68,7 +70,6 @@ PyObject* find(PyObject*, PyObject* o) {
     const std::string name = text_argument("find_device", "name", o);
     const ReleaseGil released;
     find_device(name);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -77,7 +78,6 @@ PyObject* unload(PyObject*, PyObject* o) {
     const std::string name = text_argument("unload_device", "name", o);
     const ReleaseGil released;
     unload_device(name);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -101,12 +101,11 @@ PyObject* set_finder(PyObject*, PyObject* finder) {
 
 PyObject* loaded(PyObject*, PyObject*) {
   return guarded([&] {
-    Ref list(checked(PyList_New(0)));
-    for (const LoadedDevice& d : loaded_devices()) {
-      const Ref item(checked(Py_BuildValue("(sss)", d.name.c_str(), d.path.c_str(), d.description.c_str())));
-      if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
-    }
-    return list.release();
+    return list_of(loaded_devices(),
+                   [&](const LoadedDevice& d) {
+                     return Py_BuildValue("(sss)", d.name.c_str(), d.path.c_str(), d.description.c_str());
+                   })
+        .release();
   });
 }
 
@@ -123,10 +122,7 @@ PyObject* current_device(PyObject*, PyObject* o) {
 }
 
 PyObject* set_device(PyObject*, PyObject* o) {
-  return guarded([&] {
-    set_current_device(device_argument("set_device", o));
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { set_current_device(device_argument("set_device", o)); });
 }
 
 PyObject* new_stream(PyObject*, PyObject* o) {
@@ -147,7 +143,6 @@ PyObject* check(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("Stream", n, 2);
     stream_argument("Stream", args[0], args[1]);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -162,7 +157,6 @@ PyObject* set_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) 
   return guarded([&] {
     check_count("set_stream", n, 2);
     set_current_stream(stream_argument("set_stream", args[0], args[1]));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -174,7 +168,6 @@ PyObject* synchronize_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
       const ReleaseGil released;
       stream.synchronize();
     }
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -185,21 +178,14 @@ PyObject* synchronize(PyObject*, PyObject* o) {
       const ReleaseGil released;
       synchronize_device(device);
     }
-    return Py_NewRef(Py_None);
   });
 }
 
 PyObject* new_event(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("Event", n, 2);
-    auto event =
-        std::make_unique<Event>(device_argument("Event", args[0]), flag("Event", "enable_timing", args[1]));
-    const auto destroy = [](PyObject* capsule) {
-      delete static_cast<Event*>(PyCapsule_GetPointer(capsule, kEventName));
-    };
-    Ref capsule(checked(PyCapsule_New(event.get(), kEventName, destroy)));
-    (void)event.release();
-    return capsule.release();
+    const Device device = device_argument("Event", args[0]);
+    return to_capsule(std::make_unique<Event>(device, flag("Event", "enable_timing", args[1])), kEventName);
   });
 }
 
@@ -207,7 +193,6 @@ PyObject* record_event(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
   return guarded([&] {
     check_count("record", n, 3);
     event_argument(args[0]).record(stream_argument("record", args[1], args[2]));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -215,7 +200,6 @@ PyObject* wait_event(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) 
   return guarded([&] {
     check_count("wait", n, 3);
     event_argument(args[0]).wait(stream_argument("wait", args[1], args[2]));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -230,7 +214,6 @@ PyObject* synchronize_event(PyObject*, PyObject* o) {
       const ReleaseGil released;
       event.synchronize();
     }
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -283,7 +266,6 @@ PyObject* set_expandable(PyObject*, PyObject* const* args, Py_ssize_t n, PyObjec
     const Device device = memory_device("set_allocator_settings", args[0]);
     allocator_for(device).set_expandable_segments(
         device, flag("set_allocator_settings", "expandable_segments", args[1]));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -310,7 +292,6 @@ PyObject* record_history(PyObject*, PyObject* const* args, Py_ssize_t n, PyObjec
     const Device device = memory_device("record_memory_history", args[0]);
     allocator_for(device).record_memory_history(
         device, number_argument("record_memory_history", "max_entries", args[1]));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -318,7 +299,6 @@ PyObject* reset_peaks(PyObject*, PyObject* o) {
   return guarded([&] {
     const Device device = memory_device("reset_peak_memory_stats", o);
     allocator_for(device).reset_peak_memory_stats(device);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -326,7 +306,6 @@ PyObject* reset_sums(PyObject*, PyObject* o) {
   return guarded([&] {
     const Device device = memory_device("reset_accumulated_memory_stats", o);
     allocator_for(device).reset_accumulated_memory_stats(device);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -346,11 +325,7 @@ PyObject* empty(PyObject*, PyObject* o) {
 PyObject* properties(PyObject*, PyObject* o) {
   return guarded([&] {
     const DeviceClaims claims = device_claims(memory_device("get_device_properties", o));
-    const Ref dtypes(checked(PyList_New(0)));
-    for (const DType dtype : claims.dtypes) {
-      const Ref item(wrap(dtype));
-      if (PyList_Append(dtypes.get(), item.get()) < 0) throw PythonError();
-    }
+    const Ref dtypes = list_of(claims.dtypes, [&](const DType dtype) { return wrap(dtype); });
     return Py_BuildValue(
         "(sKKOOKK)", claims.description.c_str(), static_cast<unsigned long long>(claims.total_memory),
         static_cast<unsigned long long>(claims.granularity), dtypes.get(),
@@ -378,7 +353,6 @@ PyObject* record_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
                 fmt::format("record_stream: the tensor is on {}, and the stream is one of {}",
                             to_string(device), to_string(user.device)));
     if (storage->allocator()) storage->allocator()->record_stream(storage.address(), device, user);
-    return Py_NewRef(Py_None);
   });
 }
 

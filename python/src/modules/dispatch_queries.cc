@@ -2,6 +2,7 @@
 // keys. introspection.cc has what is printed as text.
 #include <fmt/format.h>
 
+#include "python/src/call/dictionary.h"
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/module_parts.h"
@@ -17,11 +18,6 @@ std::optional<DispatchKey> key_argument(const char* function, PyObject* o) {
   return key_asked_for(text_argument(function, "key", o));
 }
 
-void append(PyObject* list, PyObject* row) {
-  const Ref owned(checked(row));
-  if (PyList_Append(list, row) < 0) throw PythonError();
-}
-
 PyObject* registrations(PyObject*, PyObject* o) {
   return guarded([&] {
     Ref list(checked(PyList_New(0)));
@@ -33,8 +29,8 @@ PyObject* registrations(PyObject*, PyObject* o) {
                          : r.function.is_not_implemented() ? "not implemented"
                          : r.function.types()              ? "typed"
                                                            : "boxed";
-      append(list.get(), Py_BuildValue("(sssiN)", key_name(r.key).c_str(), kind, r.where.file, r.where.line,
-                                       PyBool_FromLong(active)));
+      append(list, Py_BuildValue("(sssiN)", key_name(r.key).c_str(), kind, r.where.file, r.where.line,
+                                 PyBool_FromLong(active)));
     }
     return list.release();
   });
@@ -42,14 +38,12 @@ PyObject* registrations(PyObject*, PyObject* o) {
 
 PyObject* computed_table(PyObject*, PyObject* o) {
   return guarded([&] {
-    Ref list(checked(PyList_New(0)));
-    for (const TableCell& cell :
-         Dispatcher::singleton().computed_table(operator_argument("computed_table", "op", o))) {
-      append(list.get(),
-             Py_BuildValue("(sssi)", key_name(cell.key).c_str(), std::string(name(cell.source)).c_str(),
-                           cell.where.file, cell.where.line));
-    }
-    return list.release();
+    const auto row = [](const TableCell& cell) {
+      return Py_BuildValue("(sssi)", key_name(cell.key).c_str(), std::string(name(cell.source)).c_str(),
+                           cell.where.file, cell.where.line);
+    };
+    const OperatorHandle op = operator_argument("computed_table", "op", o);
+    return list_of(Dispatcher::singleton().computed_table(op), row).release();
   });
 }
 
@@ -121,9 +115,7 @@ PyObject* parsed_key(PyObject*, PyObject* o) {
 }
 
 PyObject* list_of_keys(const std::vector<DispatchKey>& keys) {
-  Ref list(checked(PyList_New(0)));
-  for (const DispatchKey key : keys) append(list.get(), to_python(key_name(key)));
-  return list.release();
+  return list_of(keys, [](DispatchKey key) { return to_python(key_name(key)); }).release();
 }
 
 PyObject* all_keys(PyObject*, PyObject*) {
@@ -143,21 +135,15 @@ PyObject* has_fallback(PyObject*, PyObject* o) {
 
 PyObject* operators_with_kernel(PyObject*, PyObject* o) {
   return guarded([&] {
-    Ref list(checked(PyList_New(0)));
     const auto key = key_argument("operators_with_kernel", o);
-    if (!key) return list.release();
-    for (const std::string& name : Dispatcher::singleton().operators_with_kernel(*key))
-      append(list.get(), to_python(name));
-    return list.release();
+    return key ? texts(Dispatcher::singleton().operators_with_kernel(*key)).release() : PyList_New(0);
   });
 }
 
 PyObject* find_dangling_impls(PyObject*, PyObject*) {
   return guarded([&] {
-    Ref list(checked(PyList_New(0)));
-    for (const OperatorHandle op : Dispatcher::singleton().find_dangling_impls())
-      append(list.get(), to_python(op.full_name()));
-    return list.release();
+    const auto name = [](OperatorHandle op) { return to_python(op.full_name()); };
+    return list_of(Dispatcher::singleton().find_dangling_impls(), name).release();
   });
 }
 
@@ -167,7 +153,6 @@ PyObject* check_invariants(PyObject*, PyObject* op) {
       Dispatcher::singleton().check_invariants();
     else
       Dispatcher::singleton().check_invariants(registered_argument("check_invariants", "op", op));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -180,8 +165,8 @@ PyObject* backends(PyObject*, PyObject*) {
   return guarded([&] {
     Ref list(checked(PyList_New(0)));
     const auto add = [&](Backend b) {
-      append(list.get(), Py_BuildValue("(ss)", std::string(backend_name(b)).c_str(),
-                                       std::string(backend_key(b)).c_str()));
+      append(list, Py_BuildValue("(ss)", std::string(backend_name(b)).c_str(),
+                                 std::string(backend_key(b)).c_str()));
     };
     for (Backend b = 0; b < live_backends(); ++b) {
       if (!backend_name(b).empty()) add(b);  // not one that was given back
@@ -200,11 +185,11 @@ PyObject* stubs(PyObject*, PyObject*) {
       for (const Backend b : stub->backends()) {
         if (backend_name(b).empty())
           continue;  // a default that serves every backend counts those to come, too
-        append(devices.get(), to_python(backend_name(b)));
-        if (stub->has_own(b)) append(own.get(), to_python(backend_name(b)));
+        append(devices, to_python(backend_name(b)));
+        if (stub->has_own(b)) append(own, to_python(backend_name(b)));
       }
-      append(list.get(), Py_BuildValue("(ssOO)", std::string(stub->name()).c_str(),
-                                       std::string(stub->signature()).c_str(), devices.get(), own.get()));
+      append(list, Py_BuildValue("(ssOO)", std::string(stub->name()).c_str(),
+                                 std::string(stub->signature()).c_str(), devices.get(), own.get()));
     }
     return list.release();
   });

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "python/src/call/spread.h"
+#include "python/src/interpreter/capsule.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
@@ -15,23 +16,7 @@ namespace {
 using Pool = std::shared_ptr<PrivatePool>;
 constexpr const char *kGraphName = "tenon.Graph", *kPoolName = "tenon.GraphPool";
 
-/// A Python object that owns a `T`.
-template <class T>
-PyObject* capsule_of(std::unique_ptr<T> value, const char* name) {
-  const auto destroy = [](PyObject* capsule) {
-    delete static_cast<T*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
-  };
-  PyObject* const capsule = checked(PyCapsule_New(value.get(), name, destroy));
-  (void)value.release();
-  return capsule;
-}
-template <class T>
-T& inside(PyObject* capsule, const char* name) {
-  void* const value = PyCapsule_GetPointer(capsule, name);
-  if (!value) throw PythonError();
-  return *static_cast<T*>(value);
-}
-DeviceGraph& graph_argument(PyObject* o) { return inside<DeviceGraph>(o, kGraphName); }
+DeviceGraph& graph_argument(PyObject* o) { return from_capsule<DeviceGraph>(o, kGraphName); }
 
 Device device_argument(const char* function, PyObject* o) {
   const auto device = as_device(o);
@@ -47,12 +32,11 @@ PyObject* unlocked(F&& f) {
       const ReleaseGil released;
       f();
     }
-    return Py_NewRef(Py_None);
   });
 }
 
 PyObject* new_graph(PyObject*, PyObject*) {
-  return guarded([&] { return capsule_of(std::make_unique<DeviceGraph>(), kGraphName); });
+  return guarded([&] { return to_capsule(std::make_unique<DeviceGraph>(), kGraphName); });
 }
 
 PyObject* begin(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
@@ -60,9 +44,8 @@ PyObject* begin(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
     check_count("capture_begin", n, 3);
     DeviceGraph& graph = graph_argument(args[0]);
     const Stream stream = current_stream(device_argument("capture_begin", args[1]));
-    const Pool pool = args[2] == Py_None ? nullptr : inside<Pool>(args[2], kPoolName);
+    const Pool pool = args[2] == Py_None ? nullptr : from_capsule<Pool>(args[2], kPoolName);
     graph.capture_begin(stream, pool);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -95,7 +78,7 @@ PyObject* pool(PyObject*, PyObject* o) {
   return guarded([&] {
     const Pool& used = graph_argument(o).pool();
     TENON_CHECK(used, Runtime, "pool: nothing has been captured");
-    return capsule_of(std::make_unique<Pool>(used), kPoolName);
+    return to_capsule(std::make_unique<Pool>(used), kPoolName);
   });
 }
 
@@ -104,7 +87,7 @@ PyObject* new_pool(PyObject*, PyObject* o) {
     const Device device = device_argument("graph_pool_handle", o);
     auto* allocator = dynamic_cast<CachingAllocator*>(&allocator_for(device));
     TENON_CHECK(allocator, NotImplemented, "graph_pool_handle: the device's memory has no private pools");
-    return capsule_of(std::make_unique<Pool>(std::make_shared<PrivatePool>(allocator->cache(device))),
+    return to_capsule(std::make_unique<Pool>(std::make_shared<PrivatePool>(allocator->cache(device))),
                       kPoolName);
   });
 }

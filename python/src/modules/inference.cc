@@ -2,8 +2,10 @@
 #include <memory>
 
 #include "python/src/call/spread.h"
+#include "python/src/interpreter/capsule.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/module_parts.h"
 #include "python/src/modules/inference_argument.h"
 #include "python/src/modules/weights_arguments.h"
@@ -18,19 +20,6 @@ namespace {
 constexpr const char* kBuilderName = "tenon.inference.Builder";
 constexpr const char* kName = "tenon.inference.Inference";
 
-template <class T>
-T& from_capsule(PyObject* capsule, const char* name) {
-  void* const found = PyCapsule_GetPointer(capsule, name);
-  if (!found) throw PythonError();
-  return *static_cast<T*>(found);
-}
-template <class T>
-PyObject* to_capsule(std::unique_ptr<T> value, const char* name, PyCapsule_Destructor destroy) {
-  PyObject* const capsule = checked(PyCapsule_New(value.get(), name, destroy));
-  (void)value.release();
-  return capsule;
-}
-
 std::vector<Tensor> tensors_of(const char* what, PyObject* list) {
   std::vector<Tensor> out;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
@@ -40,24 +29,17 @@ std::vector<Tensor> tensors_of(const char* what, PyObject* list) {
   }
   return out;
 }
-PyObject* list_of(std::vector<Tensor> tensors) {
-  Ref out(checked(PyList_New(static_cast<Py_ssize_t>(tensors.size()))));
-  for (size_t i = 0; i < tensors.size(); ++i)
-    PyList_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(wrap(std::move(tensors[i]))));
-  return out.release();
+Ref tensor_list(std::vector<Tensor> tensors) {
+  return list_of(tensors, [](Tensor& t) { return wrap(std::move(t)); });
 }
-
-void free_inference(PyObject* o) { delete static_cast<Inference*>(PyCapsule_GetPointer(o, kName)); }
 
 PyObject* begin(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("begin", n, 2);
     auto builder = std::make_unique<Inference::Builder>(tensors_of("an input", args[0]),
                                                         InferenceOptions{.exact = args[1] == Py_True});
-    const Ref inputs(list_of(builder->inputs()));
-    const Ref capsule(to_capsule(std::move(builder), kBuilderName, [](PyObject* o) {
-      delete static_cast<Inference::Builder*>(PyCapsule_GetPointer(o, kBuilderName));
-    }));
+    const Ref inputs = tensor_list(builder->inputs());
+    const Ref capsule(to_capsule(std::move(builder), kBuilderName));
     return PyTuple_Pack(2, capsule.get(), inputs.get());
   });
 }
@@ -67,16 +49,13 @@ PyObject* finish(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
     check_count("finish", n, 2);
     auto& builder = from_capsule<Inference::Builder>(args[0], kBuilderName);
     auto made = std::make_unique<Inference>(builder.finish(tensors_of("a result", args[1])));
-    return to_capsule(std::move(made), kName, &free_inference);
+    return to_capsule(std::move(made), kName);
   });
 }
 
 /// Ends the writing down, where the function has thrown: the builder may live on in a traceback.
 PyObject* abandon(PyObject*, PyObject* o) {
-  return guarded([&] {
-    from_capsule<Inference::Builder>(o, kBuilderName).abandon();
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { from_capsule<Inference::Builder>(o, kBuilderName).abandon(); });
 }
 
 /// The outputs for a tuple or list of tensors; None where the plan was made for others.
@@ -96,15 +75,12 @@ PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
       const ReleaseGil released;
       outputs = inference(inputs);
     }
-    return list_of(std::move(outputs));
+    return tensor_list(std::move(outputs)).release();
   });
 }
 
 PyObject* report(PyObject*, PyObject* o) {
-  return guarded([&] {
-    const std::string text = from_capsule<Inference>(o, kName).report();
-    return checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
-  });
+  return guarded([&] { return to_python(from_capsule<Inference>(o, kName).report()); });
 }
 
 PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
@@ -116,7 +92,6 @@ PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
       const ReleaseGil released;
       save_program(inference, path);
     }
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -129,7 +104,7 @@ PyObject* load(PyObject*, PyObject* o) {
       made = std::make_unique<Inference>(load_program(path));
     }
     const auto count = static_cast<long long>(made->outputs().size());
-    const Ref capsule(to_capsule(std::move(made), kName, &free_inference));
+    const Ref capsule(to_capsule(std::move(made), kName));
     return checked(Py_BuildValue("OL", capsule.get(), count));
   });
 }
@@ -137,17 +112,11 @@ PyObject* load(PyObject*, PyObject* o) {
 /// [(dtype, shape)] of the inputs.
 PyObject* inputs(PyObject*, PyObject* o) {
   return guarded([&] {
-    Ref out(checked(PyList_New(0)));
-    for (const Inference::Port& port : from_capsule<Inference>(o, kName).inputs()) {
-      const Ref dtype(checked(wrap(port.dtype))),
-          shape(checked(PyTuple_New(static_cast<Py_ssize_t>(port.sizes.size()))));
-      for (size_t i = 0; i < port.sizes.size(); ++i)
-        PyTuple_SET_ITEM(shape.get(), static_cast<Py_ssize_t>(i),
-                         checked(PyLong_FromLongLong(port.sizes[i])));
-      const Ref pair(checked(PyTuple_Pack(2, dtype.get(), shape.get())));
-      if (PyList_Append(out.get(), pair.get()) < 0) throw PythonError();
-    }
-    return out.release();
+    const auto pair = [](const Inference::Port& port) {
+      const Ref dtype(checked(wrap(port.dtype))), shape(checked(wrap_tuple(port.sizes)));
+      return PyTuple_Pack(2, dtype.get(), shape.get());
+    };
+    return list_of(from_capsule<Inference>(o, kName).inputs(), pair).release();
   });
 }
 

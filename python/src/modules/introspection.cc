@@ -5,9 +5,11 @@
 #include <map>
 
 #include "backends/cpu/cpu_target.h"
+#include "python/src/call/dictionary.h"
 #include "python/src/call/overload.h"
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
+#include "python/src/interpreter/capsule.h"
 #include "python/src/module_parts.h"
 #include "python/src/modules/operator_argument.h"
 #include "python/src/ops/key_set_object.h"
@@ -28,25 +30,17 @@ const Tensor& tensor_argument(const char* function, PyObject* o) {
   return tensor_of(o);
 }
 
-PyObject* list_of(const std::vector<std::string>& texts) {
-  Ref list(checked(PyList_New(0)));
-  for (const std::string& text : texts) {
-    const Ref item(checked(to_python(text)));
-    if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
-  }
-  return list.release();
-}
-
 // tenon._C.dispatch
 
 PyObject* key_set(PyObject*, PyObject* o) {
   return guarded([&] { return to_python(to_string(tensor_argument("key_set", o).key_set())); });
 }
 PyObject* operators(PyObject*, PyObject*) {
-  return guarded([&] { return list_of(Dispatcher::singleton().operator_names()); });
+  return guarded([&] { return texts(Dispatcher::singleton().operator_names()).release(); });
 }
 PyObject* all_operators(PyObject*, PyObject*) {
-  return guarded([&] { return list_of(Dispatcher::singleton().operator_names(Dispatcher::Listed::No)); });
+  return guarded(
+      [&] { return texts(Dispatcher::singleton().operator_names(Dispatcher::Listed::No)).release(); });
 }
 PyObject* schema_text(PyObject*, PyObject* o) {
   return guarded([&] { return to_python(schema::to_string(operator_argument("schema", "op", o).schema())); });
@@ -81,34 +75,18 @@ PyObject* trace(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywor
           TraceLines{.shapes = flag("trace", "shapes", shapes), .times = flag("trace", "times", times)});
     else
       set_dispatch_trace(false);
-    return Py_NewRef(Py_None);
   });
 }
 
 constexpr const char* kRecordingName = "tenon.TraceRecording";
 
 PyObject* start_recording(PyObject*, PyObject*) {
-  return guarded([&] {
-    auto recording = std::make_unique<TraceRecording>();
-    const auto destroy = [](PyObject* capsule) {
-      delete static_cast<TraceRecording*>(PyCapsule_GetPointer(capsule, kRecordingName));
-    };
-    Ref capsule(checked(PyCapsule_New(recording.get(), kRecordingName, destroy)));
-    (void)recording.release();
-    return capsule.release();
-  });
+  return guarded([&] { return to_capsule(std::make_unique<TraceRecording>(), kRecordingName); });
 }
 
 PyObject* as_tuple(const TraceEvent& e) {
-  const Ref shapes(checked(PyList_New(0))), dtypes(checked(PyList_New(0)));
-  for (const Dims& sizes : e.shapes) {
-    const Ref item(checked(wrap_tuple(IntArrayRef(sizes))));
-    if (PyList_Append(shapes.get(), item.get()) < 0) throw PythonError();
-  }
-  for (const DType dtype : e.dtypes) {
-    const Ref item(checked(wrap(dtype)));
-    if (PyList_Append(dtypes.get(), item.get()) < 0) throw PythonError();
-  }
+  const Ref shapes = list_of(e.shapes, [](const Dims& sizes) { return wrap_tuple(IntArrayRef(sizes)); });
+  const Ref dtypes = list_of(e.dtypes, [](DType dtype) { return wrap(dtype); });
   const std::string stream = e.stream ? to_string(*e.stream) : "";
   return checked(Py_BuildValue(
       "(ssNNiLLLOOz)", e.op.c_str(), e.key.c_str(), PyBool_FromLong(e.redispatch), PyBool_FromLong(e.failed),
@@ -119,14 +97,8 @@ PyObject* as_tuple(const TraceEvent& e) {
 /// (events, JSON) of a recording, which ends with it.
 PyObject* stop_recording(PyObject*, PyObject* capsule) {
   return guarded([&] {
-    auto* recording = static_cast<TraceRecording*>(PyCapsule_GetPointer(capsule, kRecordingName));
-    if (!recording) throw PythonError();
-    const std::vector<TraceEvent> events = recording->stop();
-    Ref list(checked(PyList_New(0)));
-    for (const TraceEvent& e : events) {
-      const Ref item(as_tuple(e));
-      if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
-    }
+    const std::vector<TraceEvent> events = from_capsule<TraceRecording>(capsule, kRecordingName).stop();
+    const Ref list = list_of(events, as_tuple);
     const Ref json(checked(to_python(chrome_trace(events))));
     return checked(Py_BuildValue("(OO)", list.get(), json.get()));
   });
@@ -199,23 +171,16 @@ PyObject* set_threads(PyObject*, PyObject* o) {
     TENON_CHECK(n >= 1 && n <= 1024, Value,
                 fmt::format("set_num_threads: `n` must be from 1 to 1024, got {}", n));
     set_num_threads(static_cast<int>(n));
-    return Py_NewRef(Py_None);
   });
 }
 PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
 
 PyObject* strict_on(PyObject*, PyObject* on) {
-  return guarded([&] {
-    set_strict(flag("set_strict", "mode", on));
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { set_strict(flag("set_strict", "mode", on)); });
 }
 
 PyObject* report_kernels(PyObject*, PyObject* on) {
-  return guarded([&] {
-    set_kernel_reporting(flag("report_kernels", "on", on));
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { set_kernel_reporting(flag("report_kernels", "on", on)); });
 }
 PyObject* last_kernel_run(PyObject*, PyObject*) {
   const KernelReport report = last_kernel();
@@ -224,12 +189,11 @@ PyObject* last_kernel_run(PyObject*, PyObject*) {
 }
 PyObject* kernel_list(PyObject*, PyObject*) {
   return guarded([&] {
-    Ref list(checked(PyList_New(0)));
-    for (const KernelCount& c : kernel_counts()) {
-      const Ref row(checked(Py_BuildValue("(ssK)", c.report.op, c.report.kernel, c.calls)));
-      if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
-    }
-    return list.release();
+    return list_of(kernel_counts(),
+                   [&](const KernelCount& c) {
+                     return Py_BuildValue("(ssK)", c.report.op, c.report.kernel, c.calls);
+                   })
+        .release();
   });
 }
 
@@ -238,8 +202,7 @@ PyObject* kernels_outside_calls(PyObject*, PyObject*) {
     Ref list(checked(PyList_New(0)));
     for (const KernelCount& c : kernel_counts()) {
       if (c.outside == 0) continue;
-      const Ref row(checked(Py_BuildValue("(ssK)", c.report.op, c.report.kernel, c.outside)));
-      if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
+      append(list, Py_BuildValue("(ssK)", c.report.op, c.report.kernel, c.outside));
     }
     return list.release();
   });
@@ -269,10 +232,7 @@ PyObject* fallback_counts(PyObject*, PyObject* const* args, Py_ssize_t n, PyObje
 }
 
 PyObject* forget_fallbacks(PyObject*, PyObject*) {
-  return guarded([&] {
-    reset_fallbacks();
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { reset_fallbacks(); });
 }
 
 PyObject* seed(PyObject*, PyObject* o) {
@@ -288,7 +248,6 @@ PyObject* set_default(PyObject*, PyObject* o) {
     const auto dtype = as_dtype(o);
     if (!dtype) wrong_type("set_default_dtype", "d", "a dtype", o);
     set_default_dtype(*dtype);
-    return Py_NewRef(Py_None);
   });
 }
 

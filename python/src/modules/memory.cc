@@ -39,7 +39,6 @@ PyObject* set_cache_limit(PyObject*, PyObject* o) {
     const int64_t n = int_argument("set_cache_limit", "nbytes", o);
     TENON_CHECK(n >= 0, Value, fmt::format("set_cache_limit: nbytes must not be negative, got {}", n));
     set_cpu_cache_limit(static_cast<size_t>(n));
-    return Py_NewRef(Py_None);
   });
 }
 

@@ -2,8 +2,10 @@
 #include <memory>
 
 #include "python/src/call/spread.h"
+#include "python/src/interpreter/capsule.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/module_parts.h"
 #include "python/src/modules/buffer.h"
 #include "python/src/modules/inference_argument.h"
@@ -20,15 +22,6 @@ constexpr const char* kModelName = "tenon.onnx.Model";
 
 PyObject* text(std::string_view s) {
   return checked(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
-}
-template <class T, class Make>
-Ref list_of(const std::vector<T>& values, const Make& make) {
-  Ref out(checked(PyList_New(0)));
-  for (const T& value : values) {
-    const Ref item(checked(make(value)));
-    if (PyList_Append(out.get(), item.get()) < 0) throw PythonError();
-  }
-  return out;
 }
 
 PyObject* dim_object(const onnx::Port::Dim& dim) {
@@ -58,9 +51,7 @@ auto read_source(const char* function, PyObject* const* args, const Read& read) 
 }
 
 const onnx::Model& model_argument(PyObject* capsule) {
-  void* const model = PyCapsule_GetPointer(capsule, kModelName);
-  if (!model) throw PythonError();
-  return *static_cast<const onnx::Model*>(model);
+  return from_capsule<const onnx::Model>(capsule, kModelName);
 }
 
 PyObject* load_model(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
@@ -69,11 +60,7 @@ PyObject* load_model(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) 
     auto model = read_source("onnx.load", args, [](const auto& source) {
       return std::make_unique<onnx::Model>(onnx::load(source));
     });
-    PyObject* const capsule = checked(PyCapsule_New(model.get(), kModelName, [](PyObject* o) {
-      delete static_cast<onnx::Model*>(PyCapsule_GetPointer(o, kModelName));
-    }));
-    (void)model.release();
-    return capsule;
+    return to_capsule(std::move(model), kModelName);
   });
 }
 
@@ -196,7 +183,6 @@ PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
       const ReleaseGil released;
       onnx::save(traces, path, options);
     }
-    return Py_NewRef(Py_None);
   });
 }
 

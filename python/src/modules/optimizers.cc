@@ -117,7 +117,6 @@ PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
       optim::sgd_step(params, momentum, options);
     }
     for (size_t i = 0; i < slots.size(); ++i) store(slots[i], names().momentum_buffer, momentum[i]);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -167,7 +166,6 @@ PyObject* adam(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
       store(slots[i], names().exp_avg_sq, states[i].exp_avg_sq);
       store(slots[i], names().max_exp_avg_sq, states[i].max_exp_avg_sq);
     }
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -176,7 +174,6 @@ PyObject* zero(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     TENON_CHECK(n == 2, Type, "_zero_grad takes 2 arguments");
     optim::zero_grad(tensors_of("zero_grad", args[0]), flag("zero_grad", "set_to_none", args[1]));
-    return Py_NewRef(Py_None);
   });
 }
 

@@ -69,7 +69,6 @@ PyMethodDef g_plans_functions[] = {
        return guarded([] {
          const ReleaseGil released;
          PlanCache::get().write();
-         return Py_NewRef(Py_None);
        });
      },
      METH_NOARGS, "Writes what waits."},

@@ -26,17 +26,11 @@ PyObject* begin(PyObject*, PyObject* args) {
 }
 
 PyObject* end(PyObject*, PyObject* scope) {
-  return guarded([&] {
-    Recorder::current().end(PyLong_AsUnsignedLongLong(scope));
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { Recorder::current().end(PyLong_AsUnsignedLongLong(scope)); });
 }
 
 PyObject* flush(PyObject*, PyObject*) {
-  return guarded([] {
-    record::flush();
-    return Py_NewRef(Py_None);
-  });
+  return guarded([] { record::flush(); });
 }
 
 PyObject* stats(PyObject*, PyObject*) {

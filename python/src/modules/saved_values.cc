@@ -319,7 +319,6 @@ PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
     }
     if (!is_path)
       for (const io::Bytes part : checkpoint->parts()) write_all(args[1], part);
-    return Py_NewRef(Py_None);
   });
 }
 

@@ -2,8 +2,10 @@
 #include <memory>
 
 #include "python/src/call/spread.h"
+#include "python/src/interpreter/capsule.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/module_parts.h"
 #include "python/src/modules/buffer.h"
 #include "python/src/modules/weights_arguments.h"
@@ -100,7 +102,7 @@ PyObject* save_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
 PyObject* dict_of(const StateDict& tensors) {
   Ref out(checked(PyDict_New()));
   for (const auto& [name, tensor] : tensors) {
-    const Ref key(checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()))));
+    const Ref key(checked(to_python(name)));
     const Ref value(checked(wrap(tensor)));
     if (PyDict_SetItem(out.get(), key.get(), value.get()) < 0) throw PythonError();
   }
@@ -134,9 +136,7 @@ PyObject* read_safetensors(PyObject*, PyObject* o) {
 }
 
 const safetensors::File& file_argument(PyObject* capsule) {
-  void* const file = PyCapsule_GetPointer(capsule, kFileName);
-  if (!file) throw PythonError();
-  return *static_cast<const safetensors::File*>(file);
+  return from_capsule<const safetensors::File>(capsule, kFileName);
 }
 
 PyObject* open_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
@@ -149,11 +149,7 @@ PyObject* open_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
       const ReleaseGil released;
       file = std::make_unique<safetensors::File>(path, LoadOptions{.mmap = mmap});
     }
-    PyObject* const capsule = checked(PyCapsule_New(file.get(), kFileName, [](PyObject* o) {
-      delete static_cast<safetensors::File*>(PyCapsule_GetPointer(o, kFileName));
-    }));
-    (void)file.release();
-    return capsule;
+    return to_capsule(std::move(file), kFileName);
   });
 }
 
@@ -161,13 +157,8 @@ PyObject* rows(PyObject*, PyObject* o) {
   return guarded([&] {
     Ref out(checked(PyDict_New()));
     for (const auto& row : file_argument(o).rows()) {
-      const Ref sizes(checked(PyList_New(0)));
-      for (const int64_t size : row.sizes) {
-        const Ref number(checked(PyLong_FromLongLong(size)));
-        if (PyList_Append(sizes.get(), number.get()) < 0) throw PythonError();
-      }
-      const Ref name(
-          checked(PyUnicode_FromStringAndSize(row.name.data(), static_cast<Py_ssize_t>(row.name.size()))));
+      const Ref sizes = list_of(row.sizes, [&](const int64_t size) { return PyLong_FromLongLong(size); });
+      const Ref name(checked(to_python(row.name)));
       const Ref value(checked(Py_BuildValue("(sO)", row.dtype.c_str(), sizes.get())));
       if (PyDict_SetItem(out.get(), name.get(), value.get()) < 0) throw PythonError();
     }
@@ -181,9 +172,8 @@ PyObject* metadata(PyObject*, PyObject* o) {
     if (!file.has_metadata()) return Py_NewRef(Py_None);
     Ref out(checked(PyDict_New()));
     for (const auto& [key, value] : file.metadata()) {
-      const Ref name(checked(PyUnicode_FromStringAndSize(key.data(), static_cast<Py_ssize_t>(key.size()))));
-      const Ref text(
-          checked(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size()))));
+      const Ref name(checked(to_python(key)));
+      const Ref text(checked(to_python(value)));
       if (PyDict_SetItem(out.get(), name.get(), text.get()) < 0) throw PythonError();
     }
     return out.release();

@@ -4,6 +4,7 @@
 
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
+#include "python/src/interpreter/sequences.h"
 
 namespace tenon::python {
 namespace {
@@ -44,12 +45,8 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* keywords) {
 
 PyObject* names(PyObject* o, PyObject*) {
   return guarded([&] {
-    Ref list(checked(PyList_New(0)));
-    for (const DispatchKey key : keys_of(value_of(o))) {
-      const Ref name(checked(to_python(key_name(key))));
-      if (PyList_Append(list.get(), name.get()) < 0) throw PythonError();
-    }
-    return list.release();
+    return list_of(keys_of(value_of(o)), [&](const DispatchKey key) { return to_python(key_name(key)); })
+        .release();
   });
 }
 

@@ -9,6 +9,7 @@
 
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/module_parts.h"
 #include "python/src/ops/key_set_object.h"
 #include "python/src/ops/python_autograd.h"
@@ -78,7 +79,6 @@ PyObject* define(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i)
       tags.add(parse_tag(text_argument("define", "tags", PyTuple_GET_ITEM(args[1], i))));
     library_of(o).def(text, tags, place("define", args[2], args[3]));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -91,12 +91,11 @@ PyObject* impl(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
     const SourceLocation where = place("impl", args[4], args[5]);
     if (args[2] == Py_None) {
       library_of(o).impl(name, key, CppFunction::make_fallthrough(), where);
-      return Py_NewRef(Py_None);
+      return;
     }
     if (!PyCallable_Check(args[2])) wrong_type("impl", "fn", "callable", args[2]);
     auto kernel = std::make_shared<PythonKernel>(args[2], key, where, flag("impl", "with_keyset", args[3]));
     library_of(o).impl(name, key, CppFunction::from_closure(std::move(kernel), &enter_python_kernel), where);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -115,7 +114,6 @@ PyObject* fallback(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) 
     auto library = std::make_unique<Library>(Library::Kind::Impl, "_", name, where);
     library->fallback(std::move(f), where);
     all.fallbacks.push_back(std::move(library));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -149,7 +147,6 @@ PyObject* autograd_formula(PyObject* o, PyObject* const* args, Py_ssize_t n, PyO
         function(args[1], "backward"), function(args[2], "setup_context"), where, node_name(name));
     library_of(o).impl(name, kAutogradAlias,
                        CppFunction::from_closure(std::move(derivative), &enter_python_autograd), where);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -160,7 +157,6 @@ PyObject* not_differentiable(PyObject* o, PyObject* const* args, Py_ssize_t n, P
     const std::string name = text_argument("register_not_differentiable", "op", args[0]);
     library_of(o).impl(name, kAutogradAlias, autograd::not_differentiable(),
                        place("register_not_differentiable", args[1], args[2]));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -181,18 +177,15 @@ PyMethodDef g_library_object_methods[] = {fast_method("define", &define),
 /// A schema as Python looks at it: (text, name, [(argument, type, keyword-only, has default, writes)],
 /// [(type, writes, aliases)]).
 PyObject* describe_schema(const schema::FunctionSchema& s) {
-  Ref arguments(checked(PyList_New(0))), returns(checked(PyList_New(0)));
-  for (const schema::Argument& a : s.arguments) {
-    const Ref row(checked(Py_BuildValue(
-        "(ssNNN)", schema::python_name(a).c_str(), to_string(a.type).c_str(), PyBool_FromLong(a.kwarg_only),
-        PyBool_FromLong(a.default_value.given()), PyBool_FromLong(a.is_write()))));
-    if (PyList_Append(arguments.get(), row.get()) < 0) throw PythonError();
-  }
-  for (const schema::Return& r : s.returns) {
-    const Ref row(checked(Py_BuildValue("(sNN)", to_string(r.type).c_str(), PyBool_FromLong(r.is_write()),
-                                        PyBool_FromLong(r.alias.has_value()))));
-    if (PyList_Append(returns.get(), row.get()) < 0) throw PythonError();
-  }
+  const Ref arguments = list_of(s.arguments, [](const schema::Argument& a) {
+    return Py_BuildValue("(ssNNN)", schema::python_name(a).c_str(), to_string(a.type).c_str(),
+                         PyBool_FromLong(a.kwarg_only), PyBool_FromLong(a.default_value.given()),
+                         PyBool_FromLong(a.is_write()));
+  });
+  const Ref returns = list_of(s.returns, [](const schema::Return& r) {
+    return Py_BuildValue("(sNN)", to_string(r.type).c_str(), PyBool_FromLong(r.is_write()),
+                         PyBool_FromLong(r.alias.has_value()));
+  });
   return Py_BuildValue("(ssOO)", schema::to_string(s).c_str(), s.full_name().c_str(), arguments.get(),
                        returns.get());
 }
@@ -236,16 +229,10 @@ PyObject* python_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
 }
 
 PyObject* load(PyObject*, PyObject* path) {
-  return guarded([&] {
-    load_library(text_argument("load_library", "path", path));
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { load_library(text_argument("load_library", "path", path)); });
 }
 PyObject* unload(PyObject*, PyObject* path) {
-  return guarded([&] {
-    unload_library(text_argument("unload_library", "path", path));
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { unload_library(text_argument("unload_library", "path", path)); });
 }
 
 PyMethodDef g_library_object_functions[] = {

@@ -203,11 +203,8 @@ PyObject* packet_repr(PyObject* o) {
 PyObject* packet_overloads(PyObject* o, PyObject*) {
   return guarded([&] {
     PyObject* overloads = packet_of(o).overloads;
-    Ref list(checked(PyList_New(PyTuple_GET_SIZE(overloads))));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(overloads); ++i) {
-      PyList_SET_ITEM(list.get(), i, checked(overload_name(PyTuple_GET_ITEM(overloads, i), nullptr)));
-    }
-    return list.release();
+    const auto name = [&](Py_ssize_t i) { return overload_name(PyTuple_GET_ITEM(overloads, i), nullptr); };
+    return list_of(std::views::iota(Py_ssize_t{0}, PyTuple_GET_SIZE(overloads)), name).release();
   });
 }
 PyObject* packet_name(PyObject* o, void*) {

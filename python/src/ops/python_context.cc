@@ -17,7 +17,6 @@ PyObject* save_for_backward(PyObject* o, PyObject* tensors) {
       if (t != Py_None && !is_tensor(t)) wrong_type("save_for_backward", "tensors", "Tensors or None", t);
     }
     Py_XSETREF(context_of(o).to_save, Py_NewRef(tensors));
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -27,10 +26,7 @@ PyObject* mark_non_differentiable(PyObject* o, PyObject* tensors) {
 }
 
 PyObject* set_materialize_grads(PyObject* o, PyObject* on) {
-  return guarded([&] {
-    context_of(o).materialize_grads = flag("set_materialize_grads", "value", on);
-    return Py_NewRef(Py_None);
-  });
+  return guarded([&] { context_of(o).materialize_grads = flag("set_materialize_grads", "value", on); });
 }
 
 const PythonNode& node_of(PyObject* o) {

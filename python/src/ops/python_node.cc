@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "python/src/interpreter/sequences.h"
 #include "tenon/autograd/autograd.h"
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/generated/arithmetic/functions.h"
@@ -78,11 +79,7 @@ void PythonNode::begin(OpCall& call) {
 void PythonNode::run_setup(OpCall& call, PyObject* result) {
   context_ = make_context(*this);
   if (!autograd_->setup_context) return;
-  const auto positional = static_cast<Py_ssize_t>(schema_.num_positional);
-  Ref inputs(checked(PyTuple_New(positional)));
-  for (Py_ssize_t i = 0; i < positional; ++i) {
-    PyTuple_SET_ITEM(inputs.get(), i, Py_NewRef(call.slots()[i]));
-  }
+  const Ref inputs = tuple_of(std::span(call.slots(), schema_.num_positional), Py_NewRef);
   PyObject* arguments[] = {nullptr, context_.get(), inputs.get(), result, nullptr};
   Ref names, values;
   if (schema_.keywords) {
@@ -143,36 +140,24 @@ Ref PythonNode::saved_tensors() const {
               fmt::format("{}: Trying to backward through the graph a second time, or to read "
                           "ctx.saved_tensors after it was freed. Specify retain_graph=True if you need to.",
                           schema_.name()));
-  Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(saved_.size()))));
-  for (size_t i = 0; i < saved_.size(); ++i) {
-    Tensor t;
-    if (saved_[i].saved() || saved_[i].released())
-      t = saved_[i].unpack(*this, schema_.name(), fmt::format("saved tensor {}", i));
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(std::move(t))));
-  }
-  return tuple;
+  return tuple_by_place(saved_.size(), [&](size_t i) {
+    const bool given = saved_[i].saved() || saved_[i].released();
+    return wrap(given ? saved_[i].unpack(*this, schema_.name(), fmt::format("saved tensor {}", i))
+                      : Tensor());
+  });
 }
 
 Ref PythonNode::needs_input_grad() const {
-  Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(schema_.num_positional))));
   const auto edges = next_edges();
   size_t edge = 0, list = 0;
   const auto wanted = [&] { return PyBool_FromLong(static_cast<bool>(edges[edge++])); };
-  for (size_t i = 0; i < schema_.num_positional; ++i) {
+  return tuple_by_place(schema_.num_positional, [&](size_t i) {
     const OpArgument& a = schema_.arguments[i];
-    PyObject* value = nullptr;
-    if (a.base != BaseType::Tensor) {
-      value = PyBool_FromLong(0);
-    } else if (!a.list) {
-      value = wanted();
-    } else {
-      const uint32_t n = argument_lists_[list++];
-      value = checked(PyList_New(n));
-      for (uint32_t j = 0; j < n; ++j) PyList_SET_ITEM(value, j, wanted());
-    }
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), value);
-  }
-  return tuple;
+    if (a.base != BaseType::Tensor) return PyBool_FromLong(0);
+    if (!a.list) return wanted();
+    return list_of(std::views::iota(0u, argument_lists_[list++]), [&](uint32_t) { return wanted(); })
+        .release();
+  });
 }
 
 Ref PythonNode::gradient_object(NodeCall& call, size_t i) const {
@@ -190,11 +175,8 @@ void PythonNode::pass_gradients(NodeCall& call, std::vector<Ref>& out) const {
     if (r.type.is_tensor()) {
       out.push_back(gradient_object(call, next++));
     } else if (r.type.is_tensor_list()) {
-      const uint32_t n = result_lists_[list++];
-      Ref grads(checked(PyList_New(n)));
-      for (uint32_t j = 0; j < n; ++j)
-        PyList_SET_ITEM(grads.get(), j, gradient_object(call, next++).release());
-      out.push_back(std::move(grads));
+      const auto all = std::views::iota(0u, result_lists_[list++]);
+      out.push_back(list_of(all, [&](uint32_t) { return gradient_object(call, next++); }));
     } else {
       out.push_back(Ref::borrow(Py_None));
     }

@@ -6,6 +6,7 @@
 
 #include "python/src/call/optimizer_updates.h"
 #include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/interpreter/source_lines.h"
 #include "python/src/replay/replay.h"
 #include "python/src/tensor/tensor_object.h"
@@ -124,7 +125,6 @@ PyObject* end(PyObject* self, PyObject* scope) {
     if (s.after.seed != s.before.seed || s.after.offset < s.before.offset)
       s.capture.refuse("it seeds the default generator");
     if (!s.capture.is_refused() && !s.capture.is_taken()) s.capture.refuse("it records no operator");
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -190,12 +190,10 @@ PyObject* slot_of(PyObject* self, PyObject* tensor) {
 PyObject* updates_of(PyObject* self, PyObject* params) {
   return guarded([&] {
     TENON_CHECK(PyList_CheckExact(params), Type, "updates_of takes the list of parameters of a group");
-    Ref counts(checked(PyList_New(PyList_GET_SIZE(params))));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
-      const int64_t count = state_of(self).updates.count(params, static_cast<size_t>(i));
-      PyList_SET_ITEM(counts.get(), i, checked(PyLong_FromLongLong(count)));
-    }
-    return counts.release();
+    const auto count = [&](Py_ssize_t i) {
+      return PyLong_FromLongLong(state_of(self).updates.count(params, static_cast<size_t>(i)));
+    };
+    return list_of(std::views::iota(Py_ssize_t{0}, PyList_GET_SIZE(params)), count).release();
   });
 }
 

@@ -155,7 +155,6 @@ PyObject* device_exit(PyObject*, PyObject*) {
     const Device before = t_before.back();
     t_before.pop_back();
     if (before.index >= 0) set_current_device(before);
-    return Py_NewRef(Py_None);
   });
 }
 

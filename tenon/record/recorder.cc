@@ -140,22 +140,22 @@ uint64_t Recorder::begin(uint64_t program, const ScopeOptions& options, int64_t 
   if (!segment_.calls.empty()) [[unlikely]]
     flush_without_throwing("another thread reads a value");
   options_ = options;
+  if (!now_ || program != program_) now_ = &programs_[program];
   program_ = program;
-  now_ = &programs_[program];
   trie_ = &now_->trie;
-  if (trie_->is_full()) trie_->clear();
-  begin_segment(trie_->root());
   flush_state_ = random_flush_seed();
-  gate.threshold = options.threshold;
   size_ = size;
-  has_joined_ = false;
   skips_ = is_to_skip(size);
   if (skips_) {
     --now_->to_skip;
     ++now_->num_skipped;
-  } else {
-    thread_state.included |= kRecord;
+    return scopes_.back();
   }
+  has_joined_ = false;
+  if (trie_->is_full()) trie_->clear();
+  begin_segment(trie_->root());
+  gate.threshold = options.threshold;
+  thread_state.included |= kRecord;
   return scopes_.back();
 }
 
@@ -166,7 +166,9 @@ void Recorder::begin_segment(TrieNode* behind) noexcept {
 }
 
 void Recorder::forget(uint64_t program) {
-  if (scopes_.empty() || program != program_) programs_.erase(program);
+  if (!scopes_.empty() && program == program_) return;
+  if (program == program_) now_ = nullptr;
+  programs_.erase(program);
 }
 
 const Trie* Recorder::trie(uint64_t program) const noexcept {
@@ -192,13 +194,14 @@ Recorder::Summary Recorder::summary(uint64_t program) {
 
 void Recorder::note_run() noexcept {
   // What a program is given decides most of its sizes; what else it uses, a recorded run now and then sees.
-  constexpr uint32_t kTries = 2, kSkips = 31;
+  constexpr uint32_t kTries = 2, kSkips = 31, kMostSkips = 255;
   if (has_joined_) {
     now_->in_vain = now_->to_skip = 0;
     now_->size = 0;
     return;
   }
-  if (++now_->in_vain >= kTries) now_->to_skip = kSkips;
+  if (++now_->in_vain >= kTries)
+    now_->to_skip = std::min(kMostSkips, (kSkips + 1) * (now_->in_vain - kTries + 1) - 1);
   now_->size = std::max(now_->size, size_);
 }
 
@@ -211,11 +214,15 @@ void Recorder::end(uint64_t scope) {
   const auto inside = scopes_.end() - open - 1;
   scopes_.erase(open, scopes_.end());
   if (scopes_.empty()) {
-    thread_state.included = DispatchKeySet(thread_state.included.bits() & ~kRecord.bits());
-    flush(kScopeEnd);
-    if (!std::exchange(skips_, false)) note_run();
-    if (cache::PlanCache::is_behind()) [[unlikely]]
-      cache::PlanCache::get().write_if_due();
+    if (std::exchange(skips_, false)) {
+      throw_late_error();
+    } else {
+      thread_state.included = DispatchKeySet(thread_state.included.bits() & ~kRecord.bits());
+      flush(kScopeEnd);
+      note_run();
+      if (cache::PlanCache::is_behind()) [[unlikely]]
+        cache::PlanCache::get().write_if_due();
+    }
   }
   TENON_CHECK(inside == 0, Runtime,
               fmt::format("a recording scope ended before {} that began inside of it, which ended with it",

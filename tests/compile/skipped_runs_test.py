@@ -23,6 +23,14 @@ def test_small_programs_run_as_they_are():
     assert "not recorded 8 times" in str(f.explain())
 
 
+def test_runs_that_never_join_calls_are_recorded_less_and_less_often():
+    f = tenon.compile(chain)
+    x = tenon.randn(4)
+    for _ in range(1000):
+        f(x)
+    assert skipped(f) == 1000 - 9
+
+
 def test_a_larger_argument_is_recorded_at_once():
     f = tenon.compile(chain)
     small, large = tenon.randn(4), tenon.randn(1 << 17)

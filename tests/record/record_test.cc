@@ -31,8 +31,8 @@ TEST(Record, ProgramsThatJoinNothingAreRecordedNowAndThen) {
     inside += thread_state.included.has(Functionality::Record);
     return (x * 2.0 + 1.0).tanh();
   });
-  for (int i = 0; i < 70; ++i) f(small);
-  EXPECT_EQ(inside, 4u) << "two, then one of 32";
+  for (int i = 0; i < 100; ++i) f(small);
+  EXPECT_EQ(inside, 4u) << "two, then one after 31 others, then one after 63";
   const uint64_t before = recorded();
   EXPECT_TRUE(same_bits(f(large), (large * 2.0 + 1.0).tanh()));
   EXPECT_EQ(recorded() - before, 3u);

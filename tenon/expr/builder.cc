@@ -39,6 +39,7 @@ NodeId Builder::add(Node node) {
   }
   if (2 * (nodes_.size() + 1) > table_.size()) {
     table_.assign(std::max<size_t>(64, 2 * table_.size()), kNoNode);
+    nodes_.reserve(table_.size() / 2);
     for (NodeId id = 0; id < nodes_.size(); ++id) {
       size_t slot = hash(nodes_[id]) & (table_.size() - 1);
       while (table_[slot] != kNoNode) slot = (slot + 1) & (table_.size() - 1);

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "tenon/expr/function_rows.h"
@@ -24,12 +26,21 @@ std::span<const Function> functions() noexcept {
   return all;
 }
 
+namespace {
+
+std::string_view name_of(uint16_t number) noexcept { return functions()[number].name; }
+
+}  // namespace
+
 uint16_t find_function(std::string_view name) noexcept {
-  const auto all = functions();
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].name == name) return static_cast<uint16_t>(i);
-  }
-  return kNoFunction;
+  static const auto& by_name = *new const std::vector<uint16_t>([] {
+    std::vector<uint16_t> numbers(functions().size());
+    std::iota(numbers.begin(), numbers.end(), uint16_t{0});
+    std::ranges::sort(numbers, {}, name_of);
+    return numbers;
+  }());
+  const auto found = std::ranges::lower_bound(by_name, name, {}, name_of);
+  return found != by_name.end() && name_of(*found) == name ? *found : kNoFunction;
 }
 
 }  // namespace tenon::expr

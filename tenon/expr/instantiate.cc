@@ -417,6 +417,7 @@ ExpressionPtr instantiate(const Expression& written, const CallTypes& types) {
 
   std::vector<ComplexOperand> operands;
   std::vector<Place> inputs, numbers;
+  inputs.reserve(w.inputs.size());
   std::vector<NodeId> absent;
   bool complex = false;
   const auto add = [&](NodeId symbol, size_t i, bool has_imaginary, bool conjugated,

@@ -37,7 +37,7 @@ Values::Values(const expr::Expression& e, bool avx512)
 
 // Of what some output needs. Counted first, then listed.
 void Values::find_readers() {
-  std::vector<bool> needed(e_.num_nodes);
+  std::vector<uint8_t> needed(e_.num_nodes);
   for (const expr::Slot& s : e_.outputs()) needed[real_[s.node]] = true;
   for (NodeId id = e_.num_nodes; id-- > 0;) {
     done_[id] = !needed[id] || is_leaf(codes_[id]);

@@ -48,10 +48,10 @@ class Values {
   const expr::Expression& e_;
   std::vector<Code> codes_;
   std::vector<NodeId> real_;
-  std::vector<bool> uniform_;
+  std::vector<uint8_t> uniform_;     // bytes: bits would take longer to find than what is done with them
   std::vector<uint32_t> registers_;  // that a value takes to compute
   std::vector<uint32_t> depth_;
-  std::vector<bool> done_;  // has a place in the order, or needs none
+  std::vector<uint8_t> done_;  // has a place in the order, or needs none
   std::vector<NodeId> order_;
   std::vector<uint32_t> first_use_, uses_, unread_;  // unread_: how many readers have no place yet
   size_t num_uniform_ = 0, longest_path_ = 0;

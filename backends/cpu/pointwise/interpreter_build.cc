@@ -48,6 +48,7 @@ class Steps {
       any_type_ = n.type;
       break;
     }
+    steps.reserve(e.num_nodes);
     for (NodeId id = 0; id < e.num_nodes; ++id) value_[id] = make(id);
     for (const expr::Slot& s : e.outputs()) {
       const DType held = e[s.node].type == Type::Mask ? dtype(mask_type_[s.node]) : dtype(e[s.node].type);

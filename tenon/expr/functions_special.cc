@@ -192,27 +192,32 @@ constexpr std::string_view kGeluF64 = R"(
   let g = fma(0.7071067811865476 * z, erf_inner(z), 0.7978845608028654);
   where(abs(x) < 0.5, copysign(fma(z, g, 0.5 * x), x), gelu_by_tail(x)))";
 
-// x times the probability of more than x, x >= 0, is e^(-z) * u, with u smooth in t = (x - 1) / (x + 1).
-// Coefficients: least squares in 40 digits, rounded.
+// x times the probability of more than x, x >= 0.75, is e^(-h * x) * u with u smooth in t. h * x is z less
+// `lost`, and e^(-h * x) is 2^n * (1 + q). What u rounds off is put back, so that one addition rounds. The
+// scaling comes last, in two steps, so that denormals round once.
 constexpr std::string_view kTimesMoreF32 = R"(
-  let z = 0.5 * x * x;
-  let t = (x - 1) / (x + 1);
-  let u = poly(t, 0x1.0bdb2ep-2, 0x1.fcc822p-3, -0x1.aee3bp-5, -0x1.d6a89cp-5, -0x1.3e1ff2p-6, 0x1.919614p-9,
-               0x1.1e7edep-7, 0x1.c0443ap-8, 0x1.8ff58ap-9, -0x1.045036p-9, 0x1.74ad26p-12, 0x1.1dec8cp-8,
-               -0x1.76581p-7, 0x1.61d0a2p-8);
-  let h = 1 + exp_rest(-z);
-  let p = h * u;
-  let low = fma(decay_low(z, fma(0.5 * x, x, -z)), u, fma(h, u, -p));
-  scale(p + low, exp_exponent(-z)))";
+  let h = 0.5 * x;
+  let z = h * x;
+  let lost = fma(-h, x, z);
+  let e = exp_exponent(-z);
+  let n = e - rounder;
+  let r = fma(n, -ln_2_short, -z) + fma(n, -ln_2_short_low, lost);
+  let q = fma(r * r, exp_poly(r), r);
+  let t = (x - 1) / (x + 3);
+  let p = poly(t, 0x1.fcc822p-2, -0x1.6a1ccep-1, 0x1.d50284p-2, -0x1.ec3db2p-5, -0x1.3760b8p-4, 0x1.a452cap-9,
+               0x1.2b9af6p-5, -0x1.c9290cp-7);
+  let u = fma(t, p, 0x1.0bdb2ep-2);
+  let y = u + fma(u, q, fma(t, p, 0x1.0bdb2ep-2 - u));
+  y * from_bits(shift_left(bits(e) - rounder_bits + (bias + 40), mantissa_bits)) * 0x1p-40)";
 
-// What is taken off a positive x is 0.17 at most, and needs no digits that x has not.
+// x less x times the probability of more than it, which of a positive x is 0.17 at most; beyond 14.4 that
+// rounds to 0. 0 * x makes of -inf what its product with 0 is.
 constexpr std::string_view kGeluF32 = R"(
-  let a = min(abs(x), normal_below);
-  let z = 0.5 * a * a;
-  let g = fma(0.7071067811865476 * z, erf_inner(z), 0.7978845608028654);
-  let y = times_more(a);
-  let far = where(x < 0, -y, x - y);
-  where(x == -inf, nan, where(a < 0.5, copysign(fma(z, g, 0.5 * x), x), far)))";
+  let a = min(abs(x), 14.4);
+  let h = 0.5 * a;
+  let z = h * a;
+  let near = fma(-z, poly(z, 0x1.988452p-1, -0x1.1057b4p-2, 0x1.46b064p-4, -0x1.340c0ap-6, 0x1.9b2690p-9), h);
+  where(x < 0, 0 * x, x) - where(a < 0.75, near, times_more(a)))";
 
 // x / (1 + e^-x); below 0 it is x * e^x / (1 + e^x), scaled last: where the sigmoid is denormal, it has few
 // digits left. The dividend x * (h + l) has what the divisor rounds off.

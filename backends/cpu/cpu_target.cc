@@ -56,9 +56,14 @@ std::string names_of(std::span<const CpuTarget> targets) {
   return result;
 }
 
+/// TENON_CPU_TARGET, or "".
+std::string_view forced_target() noexcept {
+  const char* text = std::getenv("TENON_CPU_TARGET");
+  return text ? text : "";
+}
+
 CpuTarget choose() {
-  const char* forced = std::getenv("TENON_CPU_TARGET");
-  if (forced != nullptr && *forced != '\0') return parse_cpu_target(forced);
+  if (cpu_target_is_forced()) return parse_cpu_target(forced_target());
   const auto targets = supported_cpu_targets();
   TENON_CHECK(!targets.empty(), Value, fmt::format("cpu: {}", kBaselineSentence));
   return targets.back();
@@ -111,6 +116,11 @@ CpuTarget parse_cpu_target(std::string_view text) {
   }
   throw_error(ErrorKind::Value,
               fmt::format("TENON_CPU_TARGET: unknown instruction set '{}', expected one of {}", text, known));
+}
+
+bool cpu_target_is_forced() {
+  static const bool forced = !forced_target().empty();
+  return forced;
 }
 
 CpuTarget cpu_target() {

@@ -59,6 +59,9 @@ CpuTarget parse_cpu_target(std::string_view text);
 /// cannot run.
 CpuTarget cpu_target();
 
+/// Whether TENON_CPU_TARGET names the target: then nothing beyond it computes, as matrix units otherwise do.
+bool cpu_target_is_forced();
+
 /// `name(cpu_target())`.
 inline std::string_view cpu_target_name() { return name(cpu_target()); }
 

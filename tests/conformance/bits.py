@@ -257,9 +257,9 @@ def large_products(dtype):
 
 
 def measure_products():
-    """({case: digests with one and two threads, strict or not}), of float32 and float64."""
+    """({case: digests with one and two threads, strict or not}), of float32, float64 and bfloat16."""
     found = {}
-    for dtype in (tenon.float32, tenon.float64):
+    for dtype in (tenon.float32, tenon.float64, tenon.bfloat16):
         for name, call in large_products(dtype):
             found[name] = []
             for threads, strict in ((1, False), (2, False), (2, True)):

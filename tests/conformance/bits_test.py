@@ -27,25 +27,32 @@ def targets():
     return found
 
 
+def start(target, names):
+    """A process that measures the operators by these names, or all, on an instruction set, or on what is fastest ("")."""
+    package = pathlib.Path(tenon._C.__file__).resolve().parent.parent
+    # Threads that wait actively would take the cores that the others need.
+    environment = {**os.environ, "TENON_CPU_TARGET": target, "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "2",
+                   "PYTHONPATH": str(package)}  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-m", "conformance.bits", *names], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=pathlib.Path(__file__).resolve().parents[1], text=True,
+    )  # fmt: skip
+
+
+def result(run):
+    out, err = run.communicate()
+    assert run.returncode == 0, err[-4000:]
+    return json.loads(out)
+
+
 @pytest.fixture(scope="module")
 def measured():
     """What each instruction set computes: (digests, differences, operators with large samples, products)."""
-    package = pathlib.Path(tenon._C.__file__).resolve().parent.parent
     names = [name for name in ENTRIES if is_chosen(name)] if SAMPLE else []
-    runs = {}
-    for target in targets():
-        # Threads that wait actively would take the cores that the others need.
-        environment = {**os.environ, "TENON_CPU_TARGET": target, "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "2",
-                       "PYTHONPATH": str(package)}  # fmt: skip
-        runs[target] = subprocess.Popen(
-            [sys.executable, "-m", "conformance.bits", *names], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            cwd=pathlib.Path(__file__).resolve().parents[1], text=True,
-        )  # fmt: skip
+    runs = {target: start(target, names) for target in targets()}
     found = {}
     for target, run in runs.items():
-        out, err = run.communicate()
-        assert run.returncode == 0, err[-4000:]
-        name, *rest = json.loads(out)
+        name, *rest = result(run)
         assert name == target
         found[target] = rest
     return found
@@ -64,6 +71,15 @@ def test_instruction_sets_change_no_bits(measured):
         assert not wrong, f"{target} differs from {first}:\n" + "\n".join(wrong[:30])
 
 
+def test_matrix_units_change_no_bits(measured):
+    """Processors that have them multiply bfloat16 by them where no instruction set is asked for."""
+    want, *_, products = measured[targets()[0]]
+    names = sorted({case.split()[0] for case in want} & {"mm", "addmm", "bmm", "baddbmm", "linear", "mv", "dot"})
+    _, got, wrong, _, large = result(start("", names or ["mm"]))
+    assert not wrong and large == products
+    assert got and all(got[case] == want[case] for case in got if case in want)
+
+
 def test_every_operator_was_measured(measured):
     """But those that have no bits of their own, and those that take over a storage."""
     digests, _, large, _ = measured[targets()[0]]
@@ -78,7 +94,7 @@ def test_every_operator_was_measured(measured):
 def test_large_products_have_the_same_bits_everywhere(measured):
     """Of 512^3 multiplications and more: with one thread and two, strict or not, and on every instruction set."""
     of_targets = [products for *_, products in measured.values()]
-    assert all(len(products) == 2 * 4 * len(bits.PRODUCTS) for products in of_targets)
+    assert all(len(products) == 3 * 4 * len(bits.PRODUCTS) for products in of_targets)
     for case in of_targets[0]:
         digests = {target: found[-1][case] for target, found in measured.items()}
         assert len({d for several in digests.values() for d in several}) == 1, f"{case}: {digests}"
@@ -90,4 +106,4 @@ def test_the_layout_of_operands_changes_no_bits_of_large_products(measured):
     for case, (digest, *_) in products.items():
         if case.startswith("mm "):
             by_shape.setdefault(case.rpartition(" ")[0], set()).add(digest)
-    assert len(by_shape) == 2 * len(bits.PRODUCTS) and all(len(digests) == 1 for digests in by_shape.values())
+    assert len(by_shape) == 3 * len(bits.PRODUCTS) and all(len(digests) == 1 for digests in by_shape.values())

@@ -7,112 +7,20 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "backends/cpu/gemm/gemm_kernels.h"
 #include "tenon/core/error.h"
 #include "tenon/core/interrupt.h"
 #include "tenon/core/parallel.h"
+#include "tests/cpu/gemm_matrices.h"
 
 namespace tenon::cpu {
 namespace {
 
-/// A [rows, columns] matrix with chosen strides inside a larger buffer, whose other elements must stay as
-/// they are.
-template <class T>
-struct Matrix {
-  std::vector<T> memory;
-  int64_t rows, columns, row, column, origin;
-
-  Matrix(int64_t rows, int64_t columns, int64_t row, int64_t column)
-      : rows(rows), columns(columns), row(row), column(column), origin(3) {
-    int64_t low = 0, high = 0;
-    for (const int64_t reach : {(rows - 1) * row, (columns - 1) * column}) {
-      (reach < 0 ? low : high) += rows > 0 && columns > 0 ? reach : 0;
-    }
-    origin -= low;
-    memory.assign(static_cast<size_t>(origin + high + 4), T(7));
-  }
-  T* data() { return memory.data() + origin; }
-  T& at(int64_t i, int64_t j) { return data()[i * row + j * column]; }
-  template <class F>
-  void fill(F f) {
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) at(i, j) = f();
-    }
-  }
-};
-
-enum class Order { Row, Column, Padded, NegativeRow, NegativeColumn, Both };
-constexpr Order kOrders[] = {Order::Row,         Order::Column,         Order::Padded,
-                             Order::NegativeRow, Order::NegativeColumn, Order::Both};
-
-template <class T>
-Matrix<T> make(int64_t rows, int64_t columns, Order order) {
-  switch (order) {
-    case Order::Row:
-      return {rows, columns, columns, 1};
-    case Order::Column:
-      return {rows, columns, 1, rows};
-    case Order::Padded:
-      return {rows, columns, 2 * columns + 3, 2};
-    case Order::NegativeRow:
-      return {rows, columns, -columns, 1};
-    case Order::NegativeColumn:
-      return {rows, columns, columns, -1};
-    case Order::Both:
-      return {rows, columns, -1, -rows - 1};
-  }
-  return {rows, columns, columns, 1};
-}
-
-template <class T>
-GemmArgs<T> args_of(Matrix<T>& a, Matrix<T>& b, Matrix<T>& c, T alpha = T(1), T beta = T(0)) {
-  GemmArgs<T> g;
-  g.m = a.rows, g.n = b.columns, g.k = a.columns;
-  g.a = a.data(), g.a_row = a.row, g.a_col = a.column;
-  g.b = b.data(), g.b_row = b.row, g.b_col = b.column;
-  g.c = c.data(), g.c_row = c.row, g.c_col = c.column;
-  g.alpha = alpha, g.beta = beta;
-  return g;
-}
-
-/// The definition in gemm.h, spelled out for one element.
-template <class T>
-T defined(Matrix<T>& a, Matrix<T>& b, int64_t i, int64_t j, T alpha, T beta, T before) {
-  T total = 0;
-  for (int64_t start = 0; start < a.columns; start += 256) {
-    T sum = 0;
-    for (int64_t p = start; p < std::min<int64_t>(start + 256, a.columns); ++p) {
-      sum = std::fma(a.at(i, p), b.at(p, j), sum);
-    }
-    total = start == 0 ? sum : total + sum;
-  }
-  const T scaled = alpha * total;
-  if (beta == T(0)) return scaled;
-  const T kept = beta * before;
-  return scaled + kept;
-}
-
-template <class T>
-bool same(T x, T y) {
-  return std::memcmp(&x, &y, sizeof(T)) == 0 || (std::isnan(x) && std::isnan(y));
-}
-
 template <class T>
 void run_on(CpuTarget target, const GemmArgs<T>& g) {
   gemm_kernel<T>(target)(g);
-}
-
-std::mt19937& gemm_generator() {
-  static std::mt19937 g(20240117);
-  return g;
-}
-
-template <class T>
-T random_value() {
-  return static_cast<T>(std::normal_distribution<double>()(gemm_generator()));
 }
 
 template <class T>
@@ -148,7 +56,6 @@ TYPED_TEST(Gemm, EveryElementHasTheDefinedBitsOnEveryInstructionSet) {
 }
 
 /// Rows of A and columns of C that are checked against the definition where all would take long.
-constexpr int64_t kSomeColumns[] = {0, 15, 16, 33, 512, 598, 599, 600};
 
 TYPED_TEST(Gemm, FewRowsTimesALargeMatrixHaveTheDefinedBitsOnEveryInstructionSet) {
   using T = TypeParam;
@@ -476,61 +383,6 @@ TYPED_TEST(IntegerGemm, WrapsAround) {
         for (int64_t p = 0; p < 33; ++p) sum += static_cast<U>(a.at(i, p)) * static_cast<U>(b.at(p, j));
         EXPECT_EQ(c.at(i, j),
                   static_cast<T>(U(3) * sum + static_cast<U>(T(-5)) * static_cast<U>(before.at(i, j))));
-      }
-    }
-  }
-}
-
-template <class T>
-class HalfGemm : public ::testing::Test {};
-using Halves = ::testing::Types<Half, BFloat16>;
-TYPED_TEST_SUITE(HalfGemm, Halves);
-
-TYPED_TEST(HalfGemm, RoundsTheFloat32ProductOnce) {
-  using T = TypeParam;
-  for (const Order order : kOrders) {
-    auto a = make<T>(9, 40, order), b = make<T>(40, 12, order), c = make<T>(9, 12, order);
-    auto wide_a = make<float>(9, 40, Order::Row), wide_b = make<float>(40, 12, Order::Row);
-    for (auto* x : {&a, &b, &c}) x->fill([] { return T(random_value<float>()); });
-    for (int64_t p = 0; p < 40; ++p) {
-      for (int64_t i = 0; i < 9; ++i) wide_a.at(i, p) = a.at(i, p);
-      for (int64_t j = 0; j < 12; ++j) wide_b.at(p, j) = b.at(p, j);
-    }
-    auto before = c;
-    gemm(args_of(a, b, c), HalfGemmScale{0.5f, 2.0f});
-    for (int64_t i = 0; i < 9; ++i) {
-      for (int64_t j = 0; j < 12; ++j) {
-        const T expected(defined(wide_a, wide_b, i, j, 0.5f, 2.0f, static_cast<float>(before.at(i, j))));
-        EXPECT_EQ(c.at(i, j).bits, expected.bits);
-      }
-    }
-  }
-}
-
-TYPED_TEST(HalfGemm, LargeMatricesHaveTheRoundedBitsOnEveryInstructionSet) {
-  using T = TypeParam;
-  for (const Order order : {Order::Row, Order::Column, Order::Padded}) {
-    for (const int64_t m : {1, 2, 5, 8, 33}) {
-      const HalfGemmScale scale = m == 2 ? HalfGemmScale{0.5f, 2.0f} : HalfGemmScale{};
-      auto a = make<T>(m, 579, Order::Row), b = make<T>(579, 601, order), c = make<T>(m, 601, Order::Row);
-      auto wide_a = make<float>(m, 579, Order::Row), wide_b = make<float>(579, 601, Order::Row);
-      for (auto* x : {&a, &b, &c}) x->fill([] { return T(random_value<float>()); });
-      for (int64_t p = 0; p < 579; ++p) {
-        for (int64_t i = 0; i < m; ++i) wide_a.at(i, p) = a.at(i, p);
-        for (int64_t j = 0; j < 601; ++j) wide_b.at(p, j) = b.at(p, j);
-      }
-      auto before = c;
-      for (const CpuTarget target : supported_cpu_targets()) {
-        c = before;
-        half_gemm_kernel<T>(target)(args_of(a, b, c), scale);
-        for (int64_t i = 0; i < m; ++i) {
-          for (const int64_t j : kSomeColumns) {
-            const T expected(
-                defined(wide_a, wide_b, i, j, scale.alpha, scale.beta, static_cast<float>(before.at(i, j))));
-            ASSERT_EQ(c.at(i, j).bits, expected.bits)
-                << name(target) << " " << m << " rows, at " << i << ", " << j;
-          }
-        }
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backends/cpu/gemm/gemm_amx.h"
 #include "backends/cpu/gemm/gemm_integer.h"
 #include "backends/cpu/gemm/gemm_kernels.h"
 #include "tenon/core/parallel.h"
@@ -58,10 +59,19 @@ void scale(const GemmArgs<T>& g, HalfGemmScale half) {
   }
 }
 
+/// Matrix units compute where no instruction set was asked for.
+template <class T>
+HalfGemmKernel<T> best_half_kernel() {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (!cpu_target_is_forced() && amx_gemm_kernel()) return amx_gemm_kernel();
+  }
+  return half_gemm_kernel<T>(cpu_target());
+}
+
 template <class T>
 void run(const GemmArgs<T>& g, HalfGemmScale half) {
   if constexpr (kIsHalf<T>) {
-    static const HalfGemmKernel<T> kernel = half_gemm_kernel<T>(cpu_target());
+    static const HalfGemmKernel<T> kernel = best_half_kernel<T>();
     kernel(g, half);
   } else if constexpr (std::is_floating_point_v<T>) {
     static const GemmKernel<T> kernel = gemm_kernel<T>(cpu_target());

@@ -69,9 +69,18 @@ struct HalfGemmScale {
   float beta = 0.0f;
 };
 
-/// The product of half types: elements are converted to float32 and multiplied as float32, and alpha * t +
+/// The product of float16: elements are converted to float32 and multiplied as float32, and alpha * t +
 /// beta * c, computed in float32, is rounded once.
 void gemm(const GemmArgs<Half>& args, HalfGemmScale scale);
+
+/// Length of the blocks of k that products of bfloat16 add.
+inline constexpr int64_t kBFloat16Block = 32;
+
+/// The product of bfloat16, as matrix units (Intel's AMX) compute it, on every CPU: k is filled up with zeros
+/// to blocks of kBFloat16Block; in each, two sums in float32, one of the even k and one of the odd,
+/// s = fma(a, b, s) in ascending k from s = 0; t = t + (even + odd), from t = 0 on. Of all these, operands
+/// and results below 2^-126 are zeros of their sign. alpha * t + beta * c is computed and rounded as of
+/// float16.
 void gemm(const GemmArgs<BFloat16>& args, HalfGemmScale scale);
 void gemm_batched(const BatchedGemmArgs<Half>& args, HalfGemmScale scale);
 void gemm_batched(const BatchedGemmArgs<BFloat16>& args, HalfGemmScale scale);

@@ -21,7 +21,7 @@ def maker(op, dtype, kind, row, second=None, turn=0):
     extremes = not row.magnitude if row.extremes is None else row.extremes
     if kind == "grad" and row.grad_domain:
         domain = row.grad_domain
-    return Maker(dtype, kind, np.random.default_rng(seed), domain, second, extremes)
+    return Maker(dtype, kind, np.random.default_rng(seed), domain, second, extremes, row.flushed)
 
 
 def kinds_of(op, row, dtype, deep=False):

@@ -38,7 +38,7 @@ class _Maker(Maker):
     """Asked for shapes or sizes, it gives those of a way; what a row fixes stays as it is."""
 
     def __init__(self, like, kind, shape, layout):
-        super().__init__(like.dtype.name, kind, like.rng, like.domain, like.second.name, like.extremes)
+        super().__init__(like.dtype.name, kind, like.rng, like.domain, like.second.name, like.extremes, like.flushed)
         self.shape, self.layout, self.any_rank = shape, layout, False
         self.restart()
 

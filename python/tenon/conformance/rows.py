@@ -83,6 +83,8 @@ class Row:
     inner: str = ""
     #: Whether the largest numbers are among special values: sums of them overflow, in an order that references lack.
     extremes: bool | None = None
+    #: Dtypes without subnormal numbers, or products that are, among special values: matrix units take them as zeros.
+    flushed: tuple = ()
 
     def why_absent(self, dtype, kind):
         category = BY_NAME[dtype].category

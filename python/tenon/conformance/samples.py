@@ -123,8 +123,9 @@ SPECIAL_FLOATS = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 0.5, -2.5)
 class Maker:
     """Makes the tensors of one cell: one dtype, one kind. Samplers ask it for shapes and tensors and know no more."""
 
-    def __init__(self, dtype, kind, rng, domain=(-4.0, 4.0), second=None, extremes=True):
-        self.dtype, self.kind, self.rng, self.domain, self.extremes = BY_NAME[dtype], kind, rng, domain, extremes
+    def __init__(self, dtype, kind, rng, domain=(-4.0, 4.0), second=None, extremes=True, flushed=()):
+        self.dtype, self.kind, self.rng, self.domain = BY_NAME[dtype], kind, rng, domain
+        self.extremes, self.flushed = extremes, flushed
         #: The dtype of all but the first tensor, where operands of different dtypes are tried.
         self.second = BY_NAME[second or dtype]
         self.made = 0
@@ -212,7 +213,8 @@ class Maker:
             pool = np.array([0, 1, 2, 3, least, most, most - 1, least + 1, *([-1, -2] if least < 0 else [])], np.int64)
             return self.rng.choice(pool, count)
         largest = [d.largest, -d.largest] if self.extremes else []
-        pool = np.array([*SPECIAL_FLOATS, d.smallest, -d.smallest, 3 * d.smallest, *largest])
+        least = 2.0**-60 if d.name in self.flushed else d.smallest
+        pool = np.array([*SPECIAL_FLOATS, least, -least, 3 * least, *largest])
         pool = pool if count < len(pool) else np.concatenate([pool, self.rng.choice(pool, count - len(pool))])
         real = self.rng.permutation(pool)[:count]
         if d.category != "complex":

@@ -99,7 +99,7 @@ ROWS = [
     Row("fill_diagonal_", _squares, _filled, result="self", absent={**_FIXED, "empty": "no diagonal", **dict.fromkeys(("expanded", "overlapping"), "what shares the memory of the diagonal changes too")}),
     Row("fliplr", _of_rank(2), np.fliplr, result="self", absent=_RANK),
     Row("flipud", _of_rank(1), np.flipud, result="self", absent=_RANK),
-    Row("inner", _inner_samples, np.inner, result="self", one_dtype=(0, 1), ulps=16, magnitude=True, extremes=False, infinite="class",
+    Row("inner", _inner_samples, np.inner, result="self", one_dtype=(0, 1), ulps=16, magnitude=True, flushed=("bfloat16",), extremes=False, infinite="class",
         absent={"bool": "products of truth values have no sum", "promotion": "operands must have one dtype", "channels_last": "its ranks are fixed",
                 "zero_dim": "mul covers it", "special": "matmul covers it"}),
     Row("kron", _pairs, np.kron, result="self", infinite="class", ulps=2, absent={"special": "mul covers it", "promotion": "mul covers it"}),

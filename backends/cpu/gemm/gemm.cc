@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kParallelWork = int64_t{1} << 20;
 /// The same in a batch, whose entries are not cut into pieces.
 constexpr int64_t kBatchWork = int64_t{1} << 16;
+/// Matrix units do that many in the time of one.
+constexpr int64_t kUnitSpeed = 8;
 
 template <class T>
 constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
@@ -59,11 +61,17 @@ void scale(const GemmArgs<T>& g, HalfGemmScale half) {
   }
 }
 
-/// Matrix units compute where no instruction set was asked for.
+/// Whether matrix units compute: where there are some, and no instruction set was asked for.
+template <class T>
+bool has_units() {
+  if constexpr (std::is_same_v<T, BFloat16>) return !cpu_target_is_forced() && amx_gemm_kernel();
+  return false;
+}
+
 template <class T>
 HalfGemmKernel<T> best_half_kernel() {
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (!cpu_target_is_forced() && amx_gemm_kernel()) return amx_gemm_kernel();
+    if (has_units<T>()) return amx_gemm_kernel();
   }
   return half_gemm_kernel<T>(cpu_target());
 }
@@ -105,7 +113,7 @@ int64_t cut(int64_t size, int64_t step, int64_t index, int64_t count) {
 
 template <class T>
 void run_parallel(const GemmArgs<T>& g, HalfGemmScale half) {
-  const int64_t work = g.m * g.n * g.k;
+  const int64_t work = g.m * g.n * g.k / (has_units<T>() ? kUnitSpeed : 1);
   if (work < 2 * kParallelWork || in_parallel_region()) return run(g, half);
   const int64_t threads = std::min<int64_t>(num_threads(), work / kParallelWork);
   if (threads < 2) return run(g, half);
@@ -152,7 +160,8 @@ void any_gemm_batched(const BatchedGemmArgs<T>& args, HalfGemmScale half) {
     all.m = one.m * args.batch;
     return any_gemm(all, half);
   }
-  const int64_t work = std::max<int64_t>(1, one.m * one.n * std::max<int64_t>(1, one.k));
+  const int64_t multiplications = one.m * one.n * std::max<int64_t>(1, one.k);
+  const int64_t work = std::max<int64_t>(1, multiplications / (has_units<T>() ? kUnitSpeed : 1));
   const auto entries = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (i > begin) check_stop();

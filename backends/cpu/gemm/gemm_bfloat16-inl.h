@@ -32,46 +32,62 @@ constexpr int64_t rows_of_passes(int64_t m) {
   return m <= 2 ? m : (m + kPairRows - 1) / kPairRows * kPairRows;
 }
 
+/// Adds the zeros that a block lacks; one is enough, and matters where it makes another zero of a sum.
+template <class D, size_t kRows, size_t kVecs, class V = hn::Vec<D>>
+HWY_INLINE void fill_block(D d, V (&sums)[kRows][kVecs]) {
+  for (size_t i = 0; i < kRows; ++i) {
+    for (size_t v = 0; v < kVecs; ++v) sums[i][v] = hn::Add(sums[i][v], hn::Zero(d));
+  }
+}
+
+template <class D, size_t kRows, size_t kVecs, class V = hn::Vec<D>>
+HWY_INLINE void clear(D d, V (&sums)[kRows][kVecs]) {
+#pragma GCC unroll 8
+  for (size_t i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+    for (size_t v = 0; v < kVecs; ++v) sums[i][v] = hn::Zero(d);
+  }
+}
+
 /// The sums of one block of at most kBFloat16Block k, added to totals: add(p, sums) adds those of k = p.
 template <size_t kRows, size_t kVecs, class D, class Add>
 HWY_INLINE void add_pair_block(D d, int64_t depth, const Add& add, float* totals, ptrdiff_t totals_row) {
+  using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
-  HWY_ALIGN float even[kRows * kVecs * hn::MaxLanes(D())];  // the registers are full of the other sums
-#pragma GCC unroll 2
-  for (int64_t odd = 0; odd < 2; ++odd) {
-    hn::Vec<D> sums[kRows][kVecs];
-#pragma GCC unroll 8
-    for (size_t i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-      for (size_t v = 0; v < kVecs; ++v) sums[i][v] = hn::Zero(d);
+  V even[kRows][kVecs], odd[kRows][kVecs];
+  clear(d, even);
+  if constexpr (HWY_TARGET == HWY_AVX3) {
+    clear(d, odd);
+    for (int64_t p = 0; p + 1 < depth; p += 2) {
+      add(p, even);
+      add(p + 1, odd);
     }
-    for (int64_t p = odd; p < depth; p += 2) add(p, sums);
-    // The rest of the block are zeros, which may make another zero of a sum.
-    const bool filled = depth + 1 - odd < kBFloat16Block;
+    if (depth % 2 != 0) add(depth - 1, even);
+  } else {  // one parity after the other: the registers hold no more
+    for (int64_t p = 0; p < depth; p += 2) add(p, even);
+    clear(d, odd);
+    for (int64_t p = 1; p < depth; p += 2) add(p, odd);
+  }
+  if (depth < kBFloat16Block) {
+    if (depth + 1 < kBFloat16Block) fill_block(d, even);
+    fill_block(d, odd);
+  }
 #pragma GCC unroll 8
-    for (size_t i = 0; i < kRows; ++i) {
+  for (size_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
-      for (size_t v = 0; v < kVecs; ++v) {
-        float* kept = even + (i * kVecs + v) * lanes;
-        float* total = totals + static_cast<ptrdiff_t>(i) * totals_row + v * lanes;
-        const auto sum = filled ? hn::Add(sums[i][v], hn::Zero(d)) : sums[i][v];
-        if (odd)
-          hn::StoreU(hn::Add(hn::LoadU(d, total), hn::Add(hn::Load(d, kept), sum)), d, total);
-        else
-          hn::Store(sum, d, kept);
-      }
+    for (size_t v = 0; v < kVecs; ++v) {
+      float* at = totals + static_cast<ptrdiff_t>(i) * totals_row + v * lanes;
+      hn::StoreU(hn::Add(hn::LoadU(d, at), hn::Add(even[i][v], odd[i][v])), d, at);
     }
   }
 }
 
-/// Adds kTileRows rows of A times a packed panel of B to totals; rows from `rows` on are the last one again.
+/// Adds kTileRows rows of A times a panel of B, both packed, to totals.
 template <class D>
-HWY_NOINLINE void add_pair_tile(D d, int64_t k, const float* a, int64_t rows, ptrdiff_t a_row,
-                                ptrdiff_t a_col, const float* b, float* totals, ptrdiff_t totals_row) {
+HWY_NOINLINE void add_pair_tile(D d, int64_t k, const float* a, const float* b, float* totals,
+                                ptrdiff_t totals_row) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
-  const float* ar[kTileRows];
-  for (size_t i = 0; i < kTileRows; ++i) ar[i] = a + std::min(static_cast<int64_t>(i), rows - 1) * a_row;
   for (int64_t start = 0; start < k; start += kBFloat16Block) {
     const int64_t depth = std::min(kBFloat16Block, k - start);
     const auto add = [&](int64_t p, V(&sums)[kTileRows][kTileVecs]) HWY_ATTR {
@@ -79,7 +95,7 @@ HWY_NOINLINE void add_pair_tile(D d, int64_t k, const float* a, int64_t rows, pt
       const V b0 = hn::LoadU(d, row), b1 = hn::LoadU(d, row + lanes);
 #pragma GCC unroll 8
       for (size_t i = 0; i < kTileRows; ++i) {
-        const V av = hn::Set(d, ar[i][(start + p) * a_col]);
+        const V av = hn::Set(d, a[(start + p) * static_cast<int64_t>(kTileRows) + static_cast<int64_t>(i)]);
         sums[i][0] = fused_mul_add(d, av, b0, sums[i][0]);
         sums[i][1] = fused_mul_add(d, av, b1, sums[i][1]);
       }
@@ -223,8 +239,8 @@ HWY_INLINE void few_pairs_by_columns(D d, const GemmArgs<BFloat16>& g, HalfGemmS
 /// Any product, B being converted as it is packed.
 template <class D>
 HWY_INLINE void packed_pairs(D d, const GemmArgs<BFloat16>& g, HalfGemmScale scale) {
-  // Multiples of all tiles; a panel of B stays in L1, a block of it and the rows' part of A in L2.
-  constexpr int64_t kSliceRows = 960, kBlockColumns = 512, kBlockK = 256;
+  // Multiples of all tiles; a panel of B stays in L1, the block of A in L2.
+  constexpr int64_t kSliceRows = 360, kBlockColumns = 512, kBlockK = 256;
   constexpr auto kRows = static_cast<int64_t>(kTileRows);
   const auto width = static_cast<int64_t>(kTileVecs * hn::Lanes(d));
   const auto scratch = [](GemmScratch slot, int64_t elements) {
@@ -233,25 +249,25 @@ HWY_INLINE void packed_pairs(D d, const GemmArgs<BFloat16>& g, HalfGemmScale sca
   const int64_t panel = width * std::min(g.k, kBlockK);
   const int64_t most_columns = (std::min(g.n, kBlockColumns) + width - 1) / width * width;
   const int64_t most_rows = (std::min(g.m, kSliceRows) + kRows - 1) / kRows * kRows;
-  float* packed = scratch(GemmScratch::PackedB, most_columns / width * panel);
+  float* packed_a = scratch(GemmScratch::PackedA, most_rows * std::min(g.k, kBlockK));
+  float* packed_b = scratch(GemmScratch::PackedB, most_columns / width * panel);
   float* totals = scratch(GemmScratch::Totals, most_rows * most_columns);
   for (int64_t i0 = 0; i0 < g.m; i0 += kSliceRows) {
     const int64_t rows = std::min(kSliceRows, g.m - i0);
-    const FloatCopy<BFloat16> a(GemmScratch::FloatA, rows, g.k, g.a_row, g.a_col);
-    a.load(g.a + i0 * g.a_row);
     for (int64_t j0 = 0; j0 < g.n; j0 += kBlockColumns) {
       const int64_t columns = std::min(kBlockColumns, g.n - j0);
       std::fill_n(totals, most_rows * most_columns, 0.0f);
       for (int64_t p = 0; p < g.k; p += kBlockK) {
         check_stop();
         const int64_t k = std::min(kBlockK, g.k - p);
-        pack_b_block(d, packed, panel, static_cast<size_t>(width), g.b + p * g.b_row + j0 * g.b_col, g.b_row,
-                     g.b_col, k, static_cast<size_t>(columns));
+        pack_a<kTileRows>(packed_a, g.a + i0 * g.a_row + p * g.a_col, g.a_row, g.a_col, rows, k);
+        pack_b_block(d, packed_b, panel, static_cast<size_t>(width), g.b + p * g.b_row + j0 * g.b_col,
+                     g.b_row, g.b_col, k, static_cast<size_t>(columns));
         const FlushSubnormals flush;
         for (int64_t j = 0; j < columns; j += width) {
           for (int64_t i = 0; i < rows; i += kRows)
-            add_pair_tile(d, k, a.data + i * a.row + p * a.column, std::min(kRows, rows - i), a.row, a.column,
-                          packed + j / width * panel, totals + i * most_columns + j, most_columns);
+            add_pair_tile(d, k, packed_a + i * k, packed_b + j / width * panel, totals + i * most_columns + j,
+                          most_columns);
         }
       }
       finish_bfloat16(d, totals, most_columns, rows, columns, g.c + i0 * g.c_row + j0 * g.c_col, g.c_row,

@@ -135,24 +135,25 @@ HWY_NOINLINE void pack_b_block(D d, T* to, ptrdiff_t panel, size_t width, const 
 }
 
 /// `rows` rows of A in panels of kRows: for each k, the panel's elements side by side; missing rows are zero.
-template <size_t kRows, class T>
-HWY_NOINLINE void pack_a(T* to, const T* a, ptrdiff_t a_row, ptrdiff_t a_col, int64_t rows, int64_t k) {
+template <size_t kRows, class S, class T>
+HWY_NOINLINE void pack_a(T* to, const S* a, ptrdiff_t a_row, ptrdiff_t a_col, int64_t rows, int64_t k) {
   for (int64_t i = 0; i < rows; i += kRows) {
     const size_t here = static_cast<size_t>(std::min<int64_t>(kRows, rows - i));
-    const T* from = a + i * a_row;
-    if (here == kRows && a_row == 1) {
+    const S* from = a + i * a_row;
+    if (here == kRows && a_row == 1 && std::is_same_v<S, T>) {
       for (int64_t p = 0; p < k; ++p, to += kRows) std::memcpy(to, from + p * a_col, kRows * sizeof(T));
     } else if (here == kRows) {
       for (int64_t p = 0; p < k; ++p) {
-        const T* at = from + p * a_col;
+        const S* at = from + p * a_col;
 #pragma GCC unroll 8
-        for (size_t r = 0; r < kRows; ++r) to[r] = at[static_cast<ptrdiff_t>(r) * a_row];
+        for (size_t r = 0; r < kRows; ++r) to[r] = static_cast<T>(at[static_cast<ptrdiff_t>(r) * a_row]);
         to += kRows;
       }
     } else {
       for (int64_t p = 0; p < k; ++p) {
-        const T* at = from + p * a_col;
-        for (size_t r = 0; r < kRows; ++r) to[r] = r < here ? at[static_cast<ptrdiff_t>(r) * a_row] : T(0);
+        const S* at = from + p * a_col;
+        for (size_t r = 0; r < kRows; ++r)
+          to[r] = r < here ? static_cast<T>(at[static_cast<ptrdiff_t>(r) * a_row]) : T(0);
         to += kRows;
       }
     }

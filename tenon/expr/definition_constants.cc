@@ -61,14 +61,11 @@ constexpr DefinitionConstant kConstants[] = {
     {"log10_2_short_low", real(0x1.3509f8p-18), real(0x1.fef311f12b358p-46)},
     {"two_thirds", real(0x1.555556p-1), real(0x1.5555555555555p-1)},
     {"two_thirds_low", real(-0x1.555556p-26), real(0x1.5555555555555p-55)},
-    // Circles: pi/2 in four parts, the first two short.
+    // Circles: pi/2 in three parts, each the nearest number to what the others leave.
     {"two_over_pi", real(0x1.45f306p-1), real(0x1.45f306dc9c883p-1)},
-    {"half_pi_1", real(0x1.9218p+0), real(0x1.921fb544p+0)},
-    {"half_pi_2", real(0x1.ed5p-14), real(0x1.0b4611a6p-34)},
-    {"half_pi_3", real(0x1.10b462p-30), real(0x1.3198a2e037073p-69)},
-    {"half_pi_4", real(-0x1.cb3b3ap-55), real(-0x1.129024e088a68p-123)},
     {"half_pi", real(0x1.921fb6p+0), real(0x1.921fb54442d18p+0)},
     {"half_pi_low", real(-0x1.777a5cp-25), real(0x1.1a62633145c07p-54)},
+    {"half_pi_rest", real(-0x1.ee59dap-50), real(-0x1.f1976b7ed8fbcp-110)},
     // Up to here sin and its kind reduce in vectors; no more than kPiReduceFrom of
     // tenon/expr/pi_reduce.h
     // may be below it.

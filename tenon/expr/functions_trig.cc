@@ -1,4 +1,4 @@
-// sin, cos, tan, atan. The argument less a multiple of pi/2, in four parts, is r + low with |r| <= pi/4;
+// sin, cos, tan, atan. The argument less a multiple of pi/2, in three parts, is r + low with |r| <= pi/4;
 // polynomials of sin and cos on it; the multiple's last two bits choose and sign. Beyond circle_bound the
 // reduction is that of Payne and Hanek (pi_reduce). Coefficients: Sollya's fpminimax, in the type itself.
 #include "tenon/expr/function_rows.h"
@@ -28,27 +28,22 @@ constexpr std::string_view kAtanPolyF64 = R"(
        -0x1.e9fa0d6f21606p-6, 0x1.683cc93ceceebp-6, -0x1.c78fccc766f4bp-7, 0x1.d7b926ecf5435p-8,
        -0x1.7a3999f8427d3p-9, 0x1.b3faca8e051d5p-11, -0x1.3f364c30009c4p-13, 0x1.bbed9daad02f7p-17))";
 
-// n, and the arguments after two and three of the parts.
+// n, and the argument after two of the parts. The first subtraction is exact: both are whole numbers of units
+// in the last place of pi/2, and of what is left.
 constexpr std::string_view kMultiple = "fma(x, two_over_pi, rounder) - rounder";
-constexpr std::string_view kLessTwo = "let n = circle_multiple(x); fma(n, -half_pi_1, x) - n * half_pi_2";
-constexpr std::string_view kLessThree = "circle_less_two(x) - circle_multiple(x) * half_pi_3";
+constexpr std::string_view kLessTwo = "let n = circle_multiple(x); fma(n, -half_pi, x) - n * half_pi_low";
 
-// What the second and third subtraction rounded off (TwoSum, and the product's low half by fma), less the
-// fourth part. The first is exact, because half_pi_1 is short.
+// What the second subtraction (TwoSum) and its product rounded off, less the third part.
 constexpr std::string_view kLow = R"(
   let n = circle_multiple(x);
-  let r1 = fma(n, -half_pi_1, x);
-  let p2 = n * half_pi_2;
-  let r2 = circle_less_two(x);
-  let back2 = r2 - r1;
-  let e2 = (r1 - (r2 - back2)) - (p2 + back2) - fma(n, half_pi_2, -p2);
-  let p3 = n * half_pi_3;
-  let r3 = circle_less_three(x);
-  let back3 = r3 - r2;
-  let e3 = (r2 - (r3 - back3)) - (p3 + back3) - fma(n, half_pi_3, -p3);
-  fma(n, -half_pi_4, e3 + e2))";
+  let r = fma(n, -half_pi, x);
+  let p = n * half_pi_low;
+  let head = circle_less_two(x);
+  let back = head - r;
+  let lost = (r - (head - back)) - (p + back);
+  fma(n, -half_pi_rest, lost - fma(n, half_pi_low, -p)))";
 
-constexpr std::string_view kRest = "where(abs(x) <= circle_bound, circle_less_three(x), pi_reduce(x, 0))";
+constexpr std::string_view kRest = "where(abs(x) <= circle_bound, circle_less_two(x), pi_reduce(x, 0))";
 constexpr std::string_view kRestLow = "where(abs(x) <= circle_bound, circle_low(x), pi_reduce(x, 1))";
 constexpr std::string_view kQuadrant = R"(
   let n = where(abs(x) <= circle_bound, circle_multiple(x), pi_reduce(x, 2));
@@ -189,14 +184,7 @@ constexpr Function kTrigonometricFunctions[] = {
      .body_float = kLessTwo,
      .internal = true,
      .doc = "x - n * (pi/2 in two parts)"},
-    {.name = "circle_less_three",
-     .body_float = kLessThree,
-     .internal = true,
-     .doc = "x - n * (pi/2 in three)"},
-    {.name = "circle_low",
-     .body_float = kLow,
-     .internal = true,
-     .doc = "x - n * pi/2 - circle_less_three(x)"},
+    {.name = "circle_low", .body_float = kLow, .internal = true, .doc = "x - n * pi/2 - circle_less_two(x)"},
     {.name = "circle_rest", .body_float = kRest, .internal = true, .doc = "x - n * pi/2, rounded"},
     {.name = "circle_rest_low", .body_float = kRestLow, .internal = true, .doc = "what that rounded off"},
     {.name = "circle_quadrant", .body_float = kQuadrant, .internal = true, .doc = "bits of n mod 4"},

@@ -3,7 +3,6 @@
 // it can be captured. Option kernels=network; without it these operators run on host copies.
 #include "network.h"
 
-#include <array>
 #include <cmath>
 
 #include "strided.h"

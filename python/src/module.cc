@@ -6,7 +6,6 @@
 #include "python/src/module_parts.h"
 #include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_parts.h"
-#include "tenon/dispatch/dispatcher.h"
 
 namespace {
 

@@ -1,9 +1,18 @@
 // The parts of the extension module. Used by module.cc and by the files that define them.
 #pragma once
 
+#include <string>
+
 #include "python/src/interpreter/reference.h"
 
 namespace tenon::python {
+
+/// Adds the module `tenon._C.NAME` of these functions; false with an exception set.
+inline bool add_submodule(PyObject* module, const char* name, PyMethodDef* functions) {
+  PyObject* const added = PyModule_New(("tenon._C." + std::string(name)).c_str());
+  return added && PyModule_AddFunctions(added, functions) == 0 &&
+         PyModule_AddObject(module, name, added) == 0;
+}
 
 // Each adds its functions and types to the module; false with an exception set.
 

@@ -1,7 +1,6 @@
 #include "tenon/autograd/cell_history.h"
 
 #include "tenon/autograd/history.h"
-#include "tenon/core/source_mark.h"
 
 namespace tenon::autograd {
 

@@ -8,10 +8,8 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/recurrent/functions.h"
-#include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/ops/recurrent/geometry.h"
-#include "tenon/ops/tensor_operators.h"
 
 namespace tenon::autograd::formulas {
 

@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <set>
-#include <span>
 #include <string_view>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
-#include <limits>
 #include <optional>
 
 #include "tenon/core/device_runtime.h"

@@ -1,6 +1,5 @@
 #include "tenon/dispatch/autograd_alone.h"
 
-#include <cstring>
 #include <string>
 
 #include "tenon/core/thread_state.h"

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include "tenon/core/error.h"
 #include "tenon/dispatch/state.h"
 
 namespace tenon {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 #include "tenon/core/device.h"
 #include "tenon/core/error.h"

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 
 #include "tenon/core/device.h"
 #include "tenon/core/error.h"

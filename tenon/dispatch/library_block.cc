@@ -19,7 +19,6 @@
 #include <thread>
 
 #include "tenon/core/error.h"
-#include "tenon/core/thread_state.h"
 #include "tenon/dispatch/builtin.h"
 #include "tenon/dispatch/state.h"
 

@@ -2,8 +2,6 @@
 // does not decide.
 #include "tenon/expr/complex_functions.h"
 
-#include <cstddef>
-
 namespace tenon::expr {
 
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <unordered_map>
 
 #include "tenon/core/error.h"
 #include "tenon/expr/complex.h"

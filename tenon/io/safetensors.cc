@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cstring>
 #include <tuple>
 
 #include "tenon/core/thread_state.h"

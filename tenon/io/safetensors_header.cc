@@ -5,10 +5,8 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 #include <string_view>
 #include <unordered_set>

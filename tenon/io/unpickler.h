@@ -4,7 +4,6 @@
 // opcodes alone.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 

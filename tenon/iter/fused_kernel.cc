@@ -7,7 +7,6 @@
 #include "tenon/core/error.h"
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
-#include "tenon/expr/spec.h"
 
 namespace tenon {
 

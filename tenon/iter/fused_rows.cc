@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "tenon/core/error.h"
 
 namespace tenon::detail {

@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <type_traits>
 #include <vector>
 
 #include "tenon/dispatch/dispatcher.h"

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "tenon/iter/host.h"

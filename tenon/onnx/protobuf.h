@@ -2,8 +2,6 @@
 // protozero's own headers.
 #pragma once
 
-#include <cstdint>
-
 namespace tenon::onnx::detail {
 [[noreturn]] void throw_wrong_wire_type();
 }

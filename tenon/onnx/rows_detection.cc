@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
@@ -14,7 +13,6 @@
 #include "tenon/onnx/node_call.h"
 #include "tenon/onnx/rows.h"
 #include "tenon/ops/factory/from_data.h"
-#include "tenon/ops/tensor_operators.h"
 
 namespace tenon::onnx {
 namespace {

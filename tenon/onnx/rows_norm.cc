@@ -4,8 +4,6 @@
 #include <array>
 
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/comparison/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/embedding/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/norm/functions.h"

@@ -4,7 +4,6 @@
 #include "tenon/generated/activation/functions.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/onnx/node_call.h"

@@ -9,7 +9,6 @@
 #include "tenon/core/generator.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/random/functions.h"
 #include "tenon/generated/softmax/functions.h"

@@ -6,14 +6,12 @@
 #include <cmath>
 
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/generated/window/functions.h"
 #include "tenon/onnx/node_call.h"
 #include "tenon/onnx/rows.h"
 #include "tenon/ops/factory/from_data.h"
-#include "tenon/ops/tensor_operators.h"
 
 namespace tenon::onnx {
 namespace {

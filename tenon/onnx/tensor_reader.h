@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "tenon/core/tensor.h"
 #include "tenon/io/input.h"

@@ -1,8 +1,6 @@
 // Calls of a plug-in's kernels from a stack, and of operators by plug-ins. Used by this room alone.
 #pragma once
 
-#include <memory>
-
 #include "tenon/dispatch/kernel.h"
 #include "tenon/plugin/device.h"
 

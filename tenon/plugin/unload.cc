@@ -2,9 +2,6 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <memory>
-
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/plugin/load.h"
 #include "tenon/plugin/registry.h"

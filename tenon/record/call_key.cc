@@ -5,7 +5,6 @@
 
 #include "tenon/record/gate.h"
 #include "tenon/record/recorder.h"
-#include "tenon/record/sink_scope.h"
 
 namespace tenon::record {
 

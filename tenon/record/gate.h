@@ -4,11 +4,9 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <concepts>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 

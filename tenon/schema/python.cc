@@ -1,5 +1,4 @@
 #include "tenon/schema/schema.h"
-#include "tenon/schema/words.h"
 
 namespace tenon::schema {
 namespace {

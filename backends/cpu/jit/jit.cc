@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "tenon/expr/definition.h"
 #include "tenon/expr/function.h"

@@ -2,7 +2,6 @@
 // several of the expression's, with the same bits. Knows no registers.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "tenon/expr/expression.h"

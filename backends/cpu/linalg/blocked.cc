@@ -3,8 +3,6 @@
 #include "backends/cpu/linalg/blocked.h"
 
 #include <algorithm>
-#include <cstring>
-#include <vector>
 
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/linalg/panel.h"

@@ -1,8 +1,6 @@
 // Copies of panels, and their kernels by kind of number. Used by the files of blocked.h.
 #pragma once
 
-#include <memory>
-
 #include "backends/cpu/linalg/blocked.h"
 #include "backends/cpu/linalg/panel_kernels.h"
 

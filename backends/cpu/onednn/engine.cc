@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backends/cpu/onednn/region_call.h"
-#include "backends/cpu/region/blocks.h"
 #include "backends/cpu/region/composed.h"
 #include "backends/cpu/region/cost.h"
 #include "backends/cpu/region/operands.h"

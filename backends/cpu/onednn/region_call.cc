@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 
 #include "backends/cpu/region/blocks.h"
 #include "tenon/core/tensor_impl.h"

@@ -4,7 +4,6 @@
 
 #include <cstring>
 #include <initializer_list>
-#include <memory>
 #include <string_view>
 #include <vector>
 

@@ -1,5 +1,4 @@
 // Copying, filling and comparing on the CPU.
-#include <cstring>
 #include <type_traits>
 
 #include "backends/cpu/copy/copy.h"

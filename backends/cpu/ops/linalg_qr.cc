@@ -1,12 +1,10 @@
 // QR and products of Householder reflections: tensors to linalg/lanes.h and linalg/blocked.h.
 #include <algorithm>
-#include <vector>
 
 #include "backends/cpu/linalg/panel.h"
 #include "backends/cpu/ops/linalg_matrices.h"
 #include "backends/cpu/report.h"
 #include "tenon/generated/linalg/kernels.h"
-#include "tenon/ops/elements/elements.h"
 
 namespace tenon::cpu {
 namespace {

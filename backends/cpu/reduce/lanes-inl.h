@@ -8,7 +8,6 @@
 #define TENON_CPU_REDUCE_LANES_INL
 #endif
 
-#include <algorithm>
 #include <type_traits>
 
 #include "backends/cpu/pointwise/simd_ops-inl.h"

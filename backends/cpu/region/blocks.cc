@@ -1,7 +1,6 @@
 #include "backends/cpu/region/blocks.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace tenon::cpu {
 

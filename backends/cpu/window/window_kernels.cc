@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include "backends/cpu/window/window_kernels.h"
 #include "hwy/highway.h"

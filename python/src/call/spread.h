@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <string>
 
 #include "python/src/tensor/numbers.h"
 #include "tenon/core/error.h"

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <ranges>
-#include <utility>
 
 #include "python/src/interpreter/errors.h"
 

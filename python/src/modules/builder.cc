@@ -559,10 +559,6 @@ PyObject* wrap_graph(std::shared_ptr<Graph> graph) {
 
 Graph& graph_of(PyObject* capsule) { return from_capsule<Graph>(capsule, kName); }
 
-bool add_builder(PyObject* module) {
-  PyObject* builder = PyModule_New("tenon._C._builder");
-  if (!builder || PyModule_AddFunctions(builder, g_builder_methods) < 0) return false;
-  return PyModule_AddObject(module, "_builder", builder) == 0;
-}
+bool add_builder(PyObject* module) { return add_submodule(module, "_builder", g_builder_methods); }
 
 }  // namespace tenon::python

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "python/src/call/spread.h"
-#include "python/src/interpreter/sequences.h"
 #include "python/src/interpreter/gil.h"
+#include "python/src/interpreter/sequences.h"
 #include "python/src/modules/buffer.h"
 #include "python/src/modules/key_hashes.h"
 #include "python/src/modules/weights_arguments.h"

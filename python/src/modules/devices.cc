@@ -400,9 +400,7 @@ bool add_devices(PyObject* module) {
       []() noexcept -> void* { return holds_gil() && !is_finalizing() ? new ReleaseGil : nullptr; },
       [](void* released) noexcept { delete static_cast<ReleaseGil*>(released); }};
   tenon::detail::wait_hooks.store(&kHooks, std::memory_order_release);
-  PyObject* devices = PyModule_New("tenon._C._devices");
-  if (!devices || PyModule_AddFunctions(devices, g_devices_methods) < 0) return false;
-  return PyModule_AddObject(module, "_devices", devices) == 0;
+  return add_submodule(module, "_devices", g_devices_methods);
 }
 
 }  // namespace tenon::python

@@ -127,10 +127,6 @@ PyMethodDef g_graphs_methods[] = {
 
 }  // namespace
 
-bool add_graphs(PyObject* module) {
-  PyObject* graphs = PyModule_New("tenon._C._graphs");
-  if (!graphs || PyModule_AddFunctions(graphs, g_graphs_methods) < 0) return false;
-  return PyModule_AddObject(module, "_graphs", graphs) == 0;
-}
+bool add_graphs(PyObject* module) { return add_submodule(module, "_graphs", g_graphs_methods); }
 
 }  // namespace tenon::python

@@ -135,10 +135,6 @@ PyMethodDef g_inference_methods[] = {
 
 const Inference& inference_argument(PyObject* capsule) { return from_capsule<Inference>(capsule, kName); }
 
-bool add_inference(PyObject* module) {
-  PyObject* const inference = PyModule_New("tenon._C._inference");
-  if (!inference || PyModule_AddFunctions(inference, g_inference_methods) < 0) return false;
-  return PyModule_AddObject(module, "_inference", inference) == 0;
-}
+bool add_inference(PyObject* module) { return add_submodule(module, "_inference", g_inference_methods); }
 
 }  // namespace tenon::python

@@ -372,9 +372,7 @@ PyMethodDef g_introspection_functions[] = {
 }  // namespace
 
 bool add_introspection(PyObject* module) {
-  PyObject* dispatch = PyModule_New("tenon._C.dispatch");
-  if (!dispatch || PyModule_AddFunctions(dispatch, g_dispatch_functions) < 0) return false;
-  return PyModule_AddObject(module, "dispatch", dispatch) == 0 &&
+  return add_submodule(module, "dispatch", g_dispatch_functions) &&
          PyModule_AddFunctions(module, g_introspection_functions) == 0;
 }
 

@@ -2,8 +2,6 @@
 #include <fmt/core.h>
 
 #include "python/src/call/parser.h"
-#include "python/src/call/spread.h"
-#include "python/src/exchange/from_data.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
@@ -59,10 +57,6 @@ PyMethodDef g_memory_methods[] = {
 
 }  // namespace
 
-bool add_memory(PyObject* module) {
-  PyObject* memory = PyModule_New("tenon._C._memory");
-  if (!memory || PyModule_AddFunctions(memory, g_memory_methods) < 0) return false;
-  return PyModule_AddObject(module, "_memory", memory) == 0;
-}
+bool add_memory(PyObject* module) { return add_submodule(module, "_memory", g_memory_methods); }
 
 }  // namespace tenon::python

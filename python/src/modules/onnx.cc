@@ -199,10 +199,6 @@ PyMethodDef g_onnx_methods[] = {
 
 }  // namespace
 
-bool add_onnx(PyObject* module) {
-  PyObject* const onnx = PyModule_New("tenon._C._onnx");
-  if (!onnx || PyModule_AddFunctions(onnx, g_onnx_methods) < 0) return false;
-  return PyModule_AddObject(module, "_onnx", onnx) == 0;
-}
+bool add_onnx(PyObject* module) { return add_submodule(module, "_onnx", g_onnx_methods); }
 
 }  // namespace tenon::python

@@ -79,10 +79,6 @@ PyMethodDef g_plans_functions[] = {
 
 }  // namespace
 
-bool add_plans(PyObject* module) {
-  PyObject* plans = PyModule_New("tenon._C._plans");
-  if (!plans || PyModule_AddFunctions(plans, g_plans_functions) < 0) return false;
-  return PyModule_AddObject(module, "_plans", plans) == 0;
-}
+bool add_plans(PyObject* module) { return add_submodule(module, "_plans", g_plans_functions); }
 
 }  // namespace tenon::python

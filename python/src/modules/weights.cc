@@ -211,10 +211,6 @@ PyMethodDef g_weights_methods[] = {
 
 }  // namespace
 
-bool add_weights(PyObject* module) {
-  PyObject* weights = PyModule_New("tenon._C._weights");
-  if (!weights || PyModule_AddFunctions(weights, g_weights_methods) < 0) return false;
-  return PyModule_AddObject(module, "_weights", weights) == 0;
-}
+bool add_weights(PyObject* module) { return add_submodule(module, "_weights", g_weights_methods); }
 
 }  // namespace tenon::python

@@ -2,7 +2,6 @@
 // each replay reads afresh, as the optimizer does. Used by replays.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "python/src/interpreter/reference.h"

@@ -2,8 +2,6 @@
 // python/tenon/_replay/program.py.
 #include <fmt/format.h>
 
-#include <new>
-
 #include "python/src/call/optimizer_updates.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/sequences.h"

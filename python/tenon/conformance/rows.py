@@ -166,7 +166,6 @@ class Row:
         args, kwargs = s.map(array)
         if target:
 
-
             def common(k, a):
                 if k not in self.operands or not isinstance(a, np.ndarray):
                     return a
@@ -186,15 +185,38 @@ class Row:
 
 
 @with_options
-def unary_samples(m, *extra, **options):
+def unary_samples(m, *extra, domain=None, **options):
     for shape in m.shapes():
-        yield sample(m.tensor(shape), *extra, **options)
+        yield sample(m.tensor(shape, domain=domain), *extra, **options)
 
 
 @with_options
-def binary_samples(m, **options):
+def unary_calls(m, *calls, least=0):
+    """A tensor of `least` dimensions or more, with the other arguments of each call: a tuple, or a dict by name."""
+    for shape in m.shapes():
+        if len(shape) >= least:
+            for call in calls:
+                yield sample(m.tensor(shape), **call) if isinstance(call, dict) else sample(m.tensor(shape), *call)
+
+
+@with_options
+def binary_samples(m, *extra, domain=None, **options):
     for a, b in m.pairs():
-        yield sample(m.tensor(a), m.tensor(b), **options)
+        yield sample(m.tensor(a, domain=domain), m.tensor(b, domain=domain), *extra, **options)
+
+
+@with_options
+def binary_calls(m, *calls):
+    """Two tensors with the other arguments of each call."""
+    for a, b in m.pairs():
+        for call in calls:
+            yield sample(m.tensor(a), m.tensor(b), *call)
+
+
+def gradient_samples(m):
+    """The gradient of what two tensors broadcast to, and the two."""
+    for a, b in m.pairs():
+        yield sample(m.tensor(np.broadcast_shapes(a, b)), m.tensor(a), m.tensor(b))
 
 
 @with_options

@@ -76,7 +76,6 @@ class Operator:
     def tensors(self):
         return [a for a in self.arguments if a.type == "Tensor"]
 
-
     @property
     def several_operands(self):
         """Whether tensors of several dtypes can meet."""

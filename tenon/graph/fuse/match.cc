@@ -1,7 +1,6 @@
 #include "tenon/graph/fuse/match.h"
 
 #include <algorithm>
-#include <array>
 
 #include "tenon/dispatch/dispatcher.h"
 

@@ -3,7 +3,6 @@
 // what a fuser has joined.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 

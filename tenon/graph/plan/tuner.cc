@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "tenon/core/error.h"
 #include "tenon/core/thread_state.h"

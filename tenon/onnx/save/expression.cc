@@ -8,9 +8,7 @@
 #include "tenon/expr/function.h"
 #include "tenon/expr/instantiate.h"
 #include "tenon/iter/lower.h"
-#include "tenon/iter/result_shape.h"
 #include "tenon/onnx/save/saver.h"
-#include "tenon/onnx/types.h"
 
 namespace tenon::onnx {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "tenon/dispatch/operator.h"
 #include "tenon/generated/factory/functions.h"

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/complex/shapes.h"
-#include "tenon/iter/geometry.h"
 #include "tenon/iter/result_shape.h"
 
 namespace tenon::ops::shape {

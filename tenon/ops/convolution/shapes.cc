@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/convolution/shapes.h"
-#include "tenon/iter/geometry.h"
 #include "tenon/ops/convolution/geometry.h"
 
 namespace tenon::ops::shape {

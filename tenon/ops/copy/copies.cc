@@ -7,7 +7,6 @@
 #include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/copy/bodies.h"
 #include "tenon/generated/copy/functions.h"
-#include "tenon/generated/factory/bodies.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/iter/overlap.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/distance/bodies.h"
 #include "tenon/generated/distance/functions.h"
 #include "tenon/generated/distance/shapes.h"
@@ -19,7 +18,6 @@
 #include "tenon/iter/promotion.h"
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/elements/elements.h"
-#include "tenon/ops/forms/reduced_dims.h"
 #include "tenon/ops/tensor_operators.h"
 
 namespace tenon::ops {

@@ -3,7 +3,6 @@
 
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/elementwise_loss/bodies.h"
 #include "tenon/generated/elementwise_loss/functions.h"
 #include "tenon/generated/reduction/functions.h"

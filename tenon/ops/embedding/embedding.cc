@@ -11,7 +11,6 @@
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/norm/functions.h"
 #include "tenon/generated/reduction/functions.h"
-#include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/ops/indexing/indexed.h"
 #include "tenon/ops/tensor_operators.h"

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "tenon/core/capture.h"
 #include "tenon/core/fallback_report.h"

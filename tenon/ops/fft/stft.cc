@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/fft/bodies.h"

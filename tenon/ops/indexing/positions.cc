@@ -6,7 +6,6 @@
 
 #include "tenon/generated/indexing/bodies.h"
 #include "tenon/generated/view/bodies.h"
-#include "tenon/iter/geometry.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements/elements.h"
 #include "tenon/ops/forms/structured.h"

@@ -8,7 +8,6 @@
 #include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/factory/functions.h"
-#include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/linalg/functions.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/reduction/functions.h"

@@ -10,7 +10,6 @@
 #include "tenon/generated/linalg/functions.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/reduction/functions.h"
-#include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/ops/linalg/gradients.h"
 #include "tenon/ops/linalg/linalg_error.h"

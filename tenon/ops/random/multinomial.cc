@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/factory/functions.h"
 #include "tenon/generated/random/bodies.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/ops/elements/elements.h"

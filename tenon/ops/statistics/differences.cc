@@ -2,8 +2,6 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/comparison/functions.h"
-#include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/statistics/bodies.h"

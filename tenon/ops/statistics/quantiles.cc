@@ -13,7 +13,6 @@
 #include "tenon/generated/statistics/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/iter/geometry.h"
 #include "tenon/ops/elements/elements.h"
 #include "tenon/ops/tensor_operators.h"
 

@@ -12,7 +12,6 @@
 #include "tenon/generated/statistics/bodies.h"
 #include "tenon/generated/statistics/functions.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/iter/geometry.h"
 #include "tenon/iter/promotion.h"
 #include "tenon/ops/elements/elements.h"
 #include "tenon/ops/tensor_operators.h"

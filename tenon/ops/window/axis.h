@@ -4,7 +4,6 @@
 // and kernels. Knows no tensors.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 

@@ -4,7 +4,6 @@
 
 #include "tenon/generated/window/bodies.h"
 #include "tenon/generated/window/shapes.h"
-#include "tenon/iter/geometry.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements/elements.h"
 #include "tenon/ops/window/spatial.h"

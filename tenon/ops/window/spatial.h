@@ -2,7 +2,6 @@
 // memory, and the checks of ranks and sizes. Used by tenon/ops/window. Knows no elements.
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "tenon/core/tensor.h"

@@ -4,18 +4,12 @@ import numpy as np
 from scipy.special import expit, log_expit, log1p, ndtr
 
 from .. import complex_numbers
-from ..rows import Row, number_samples, unary
+from ..rows import Row, number_samples, unary, unary_calls
 from ..samples import sample
 
 
 def _softplus(x, beta=1, threshold=20):
     return np.where(x * beta > threshold, x, (np.maximum(x * beta, 0) + log1p(np.exp(-np.abs(x * beta)))) / beta)
-
-
-def _softplus_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape))
-        yield sample(m.tensor(shape), 2.0, 4.0)
 
 
 def _relu(x):
@@ -48,10 +42,7 @@ def _mish(x):
     return x * (e * (e + 2) / (e * (e + 2) + 2))
 
 
-def _gelu_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape))
-        yield sample(m.tensor(shape), approximate="tanh")
+_gelu_samples = unary_calls((), dict(approximate="tanh"))
 
 
 def _prelu_samples(m):
@@ -125,6 +116,6 @@ ROWS = [
     unary("relu", _relu, refuse=("bool", *_ORDERED)),
     unary("sigmoid", _sigmoid, result="float", ulps=4, complex_ulps=10, infinite="class", condition=_pole),
     unary("silu", _silu, result="float", ulps=4, complex_ulps=10, infinite="class", condition=_pole),
-    unary("softplus", _softplus, result="float", ulps=6, samples=_softplus_samples, refuse=_ORDERED),
+    unary("softplus", _softplus, result="float", ulps=6, samples=unary_calls((), (2.0, 4.0)), refuse=_ORDERED),
     unary("tanh", complex_numbers.wide(np.tanh), result="float", ulps=4, complex_ulps=6),
 ]  # fmt: skip

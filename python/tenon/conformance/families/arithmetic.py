@@ -4,7 +4,7 @@ import numpy as np
 import scipy.special
 
 from .. import complex_numbers
-from ..rows import Row, binary, with_number
+from ..rows import Row, binary, binary_calls, gradient_samples, unary_calls, unary_samples, with_number
 from ..samples import sample, with_options
 
 _BITS = dict(refuse=("floating", "complex"))
@@ -84,13 +84,6 @@ def _clamp_min(a, b):
 def _clamp(a, min=None, max=None):
     a = a if min is None else _clamp_min(a, min)
     return a if max is None else _clamp_max(a, max)
-
-
-def _clamp_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), -1, 2)
-        yield sample(m.tensor(shape), max=1)
-        yield sample(m.tensor(shape), 0.5)
 
 
 def _clamp_tensor_samples(m):
@@ -200,6 +193,7 @@ def _trunc_divide(a, b):
 #: Sums of products, which may overflow on their way.
 _PRODUCT = dict(complex_ulps=4, infinite="class")
 
+
 def _logarithm(a, b):
     """The error of the logarithm is multiplied by the exponent, and is an error of the power's own logarithm."""
     exponent, log = np.asarray(b).astype(np.clongdouble), np.log(np.asarray(a).astype(np.clongdouble))
@@ -211,6 +205,7 @@ def _logarithm(a, b):
 
 
 _POWER = dict(ulps=4, complex_ulps=6, infinite="class", condition=_logarithm)
+
 
 def _three(m):
     for a, b in m.pairs():
@@ -227,21 +222,13 @@ def _lerp_bound(a, b, w):
     return (1 + np.abs(w)) * (a + b)
 
 
-def _lerp_samples(m):
-    for a, b in m.pairs():
-        for w in (0.25, 0.75):
-            yield sample(m.tensor(a), m.tensor(b), w)
-
-
 def _numbers(x, nan=None, posinf=None, neginf=None):
     if x.dtype.kind != "f":
         return x
     return np.where(np.isnan(x), nan, np.where(x == np.inf, posinf, np.where(x == -np.inf, neginf, x)))
 
 
-def _numbers_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), 2.0, 3.0, -3.0)
+_numbers_samples = unary_samples(2.0, 3.0, -3.0)
 
 
 def _number_first(m):
@@ -251,11 +238,6 @@ def _number_first(m):
 
 def _xlogy_backward(grad, a, b):
     return np.where((a == 0) & (b <= 0), 0, scipy.special.xlogy(grad, b))
-
-
-def _gradients(m):
-    for a, b in m.pairs():
-        yield sample(m.tensor(np.broadcast_shapes(a, b)), m.tensor(a), m.tensor(b))
 
 
 def _logaddexp(a, b):
@@ -302,12 +284,12 @@ ROWS = [
         **{**_THREE, "magnitude": lambda a, b, c, value=1: np.abs(a) + np.abs(value * b * c)}),  # of integers, too
     Row("addcdiv", _three, lambda a, b, c, value=1: a + value * b / c, refuse_common=_FLOATS, domain=(0.5, 4),
         absent={"special": "quotients overflow on their way"}, complex_ulps=16, **_THREE),
-    Row("lerp.Scalar", _lerp_samples, _lerp, operands=(0, 1), magnitude=_lerp_bound, ulps=6, infinite="class", extremes=False,
+    Row("lerp.Scalar", binary_calls((0.25,), (0.75,)), _lerp, operands=(0, 1), magnitude=_lerp_bound, ulps=6, infinite="class", extremes=False,
         refuse=_FLOATS, signed_zeros=False, complex_ulps=16),
     Row("lerp.Tensor", lambda m: (sample(m.tensor(a), m.tensor(b), m.tensor(b)) for a, b in m.pairs()), _lerp,
         refuse=_FLOATS, extremes=False, complex_ulps=16, **{**_THREE, "magnitude": _lerp_bound}),
     binary("logaddexp", _logaddexp, ulps=8, refuse_common=_FLOATS, magnitude=True, complex_ulps=16),
-    Row("_xlogy_backward", _gradients, _xlogy_backward, operands=(0, 1, 2), result="float", ulps=4, refuse=("complex",), domain=(0.1, 4), direct=True,
+    Row("_xlogy_backward", gradient_samples, _xlogy_backward, operands=(0, 1, 2), result="float", ulps=4, refuse=("complex",), domain=(0.1, 4), direct=True,
         no_peer="not in PyTorch"),
     binary("xlogy.Tensor", scipy.special.xlogy, result="float", ulps=4, refuse=("complex",), domain=(0.1, 4)),
     with_number("xlogy.Scalar_Other", scipy.special.xlogy, (2, 0.5), result="float", ulps=4, refuse=("complex",)),
@@ -322,7 +304,7 @@ ROWS = [
     Row("nan_to_num", _numbers_samples, _numbers, operands=(0,), refuse=("complex",), inner="nan_to_num"),
     Row("nan_to_num_", _numbers_samples, _numbers, operands=(0,), refuse=("complex",), inner="nan_to_num",
         absent={(c, k): "nothing is written" for c in _FLOATS for k in ("expanded", "overlapping")}),
-    Row("clamp", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
+    Row("clamp", unary_calls((-1, 2), dict(max=1), (0.5,)), _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
     Row("clamp.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
     binary("bitwise_and.Tensor", np.bitwise_and, **_BITS),
     with_number("bitwise_and.Scalar", np.bitwise_and, (6, 1), **_BITS),

@@ -4,20 +4,11 @@ import itertools
 
 import numpy as np
 
-from ..rows import Row
+from ..rows import Row, binary_samples, unary_calls
 from ..samples import sample, with_options
 
 _ONE = {"promotion": "one operand"}
 _RANK = {**_ONE, "zero_dim": "it needs dimensions"}
-
-
-@with_options
-def _of_rank(m, least, *calls):
-    """Samples of tensors of a rank at least, with each list of further arguments."""
-    for shape in m.shapes():
-        if len(shape) >= least:
-            for more in calls or [()]:
-                yield sample(m.tensor(shape), *more)
 
 
 def _ends(m):
@@ -44,11 +35,6 @@ def _vectors(m):
     for n in (5, 3):
         for r, again in ((2, False), (3, True), (1, False)):
             yield sample(m.tensor((m.size(n),)), r, again)
-
-
-def _pairs(m):
-    for a, b in m.pairs():
-        yield sample(m.tensor(a), m.tensor(b))
 
 
 def _inner_samples(m):
@@ -97,15 +83,15 @@ ROWS = [
     Row("combinations", _vectors, _combinations, result="self", absent=_FLAT),
     Row("diagflat", lambda m: (sample(m.tensor(s), o) for s in m.shapes() for o in (0, -1)), np.diagflat, result="self", absent=_ONE),
     Row("fill_diagonal_", _squares, _filled, result="self", absent={**_FIXED, "empty": "no diagonal", **dict.fromkeys(("expanded", "overlapping"), "what shares the memory of the diagonal changes too")}),
-    Row("fliplr", _of_rank(2), np.fliplr, result="self", absent=_RANK),
-    Row("flipud", _of_rank(1), np.flipud, result="self", absent=_RANK),
+    Row("fliplr", unary_calls((), least=2), np.fliplr, result="self", absent=_RANK),
+    Row("flipud", unary_calls((), least=1), np.flipud, result="self", absent=_RANK),
     Row("inner", _inner_samples, np.inner, result="self", one_dtype=(0, 1), ulps=16, magnitude=True, flushed=("bfloat16",), extremes=False, infinite="class",
         absent={"bool": "products of truth values have no sum", "promotion": "operands must have one dtype", "channels_last": "its ranks are fixed",
                 "zero_dim": "mul covers it", "special": "matmul covers it"}),
-    Row("kron", _pairs, np.kron, result="self", infinite="class", ulps=2, absent={"special": "mul covers it", "promotion": "mul covers it"}),
+    Row("kron", binary_samples(), np.kron, result="self", infinite="class", ulps=2, absent={"special": "mul covers it", "promotion": "mul covers it"}),
     Row("narrow_copy", _ends, lambda x, d, a, n: np.take(x, range(a, a + n), d), result="self", absent=_RANK),
     Row("ravel", lambda m: (sample(m.tensor(s)) for s in m.shapes()), np.ravel, result="self", absent=_ONE),
-    Row("rot90", _of_rank(2, (1, (0, 1)), (-1, (1, 0)), (2, (0, -1)), (4, (0, 1))), lambda x, k, d: np.rot90(x, k, d), result="self",
+    Row("rot90", unary_calls((1, (0, 1)), (-1, (1, 0)), (2, (0, -1)), (4, (0, 1)), least=2), lambda x, k, d: np.rot90(x, k, d), result="self",
         absent=_RANK),
     Row("trace", _of_shapes((3, 4), (5, 2)), np.trace, result=_integers_sum, ulps=4, magnitude=True, infinite="class", extremes=False,
         absent=_FIXED),

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from ..dtypes import real_of
-from ..rows import Row
+from ..rows import Row, unary_calls
 from ..samples import sample, with_options
 
 _WHOLE = {c: "gradients are floating numbers" for c in ("bool", "integral")}
@@ -201,12 +201,6 @@ def _permute_samples(m):
         yield sample(m.tensor(shape), [*range(1, len(shape)), 0] if shape else [])
 
 
-def _scaled_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), 2)
-        yield sample(m.tensor(shape), 1)
-
-
 @with_options
 def _parts_samples(m, sizes_of, *extra_of):
     """Gradients of the parts of a tensor; one may be missing."""
@@ -311,5 +305,5 @@ ROWS = [
         absent=_ABSENT, no_peer="other signatures"),
     Row("std_backward", _spread_samples(True), _std_backward, result=lambda s: s.args[2].dtype, ulps=16, magnitude=partial(_std_backward, sign=1),
         absent=_ABSENT, no_peer="other signatures"),
-    _backward("scaled", _scaled_samples, lambda x, factor: x * factor, absent=_wide),
+    _backward("scaled", unary_calls((2,), (1,)), lambda x, factor: x * factor, absent=_wide),
 ]  # fmt: skip

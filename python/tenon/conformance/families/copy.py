@@ -4,7 +4,7 @@ import numpy as np
 
 import tenon
 from ..dtypes import BY_NAME
-from ..rows import Row, unary_samples
+from ..rows import Row, binary_samples, unary_samples
 from ..samples import KINDS, sample, with_options
 
 _PINNED = dict.fromkeys([*KINDS, "grad"], "pinned memory is for tensors of the host where a device is loaded: tests/devices/pinned_test.py")
@@ -32,11 +32,6 @@ def _to_samples(m):
 def _to_device_samples(m):
     for s in _to_samples(m):
         yield sample(s.args[0], "cpu", s.args[1])
-
-
-def _pair_samples(m):
-    for a, b in m.pairs():
-        yield sample(m.tensor(a), m.tensor(b))
 
 
 def _into_samples(m):
@@ -122,6 +117,7 @@ def _storage_row(name, setter, reference=lambda a, b: b):
 def _set_geometry(a, b):
     return a.set_(b.untyped_storage(), b.storage_offset(), tuple(b.shape), tuple(b.stride()))
 
+
 ROWS = [
     Row("clone", unary_samples(), lambda x: x),
     Row("contiguous", unary_samples(), lambda x: x),
@@ -134,7 +130,7 @@ ROWS = [
     Row("copy", _into_samples, _into, result="self"),
     Row("fill.Scalar", unary_samples(2), lambda x, v: np.full(x.shape, v), result="self", direct=True),
     Row("fill.Tensor", lambda m: (sample(m.tensor(s), m.tensor(())) for s in m.shapes()), _into, result="self", direct=True),
-    Row("equal", _pair_samples, lambda a, b: a.shape == b.shape and bool((a == b).all()), result="bool", operands=(0, 1)),
+    Row("equal", binary_samples(), lambda a, b: a.shape == b.shape and bool((a == b).all()), result="bool", operands=(0, 1)),
     Row("fill_.Scalar", unary_samples(2), lambda x, v: np.full(x.shape, v), result="self", fills=True),
     Row("fill_.Tensor", lambda m: (sample(m.tensor(s), m.tensor(())) for s in m.shapes()), _into, result="self",
         fills=True),
@@ -156,7 +152,7 @@ ROWS = [
     Row("to.dtype_layout", _to_samples, _convert, result=lambda s: s.args[1],
         call=lambda x, dtype: x.to(dtype=dtype)),
     Row("to.device", _to_device_samples, lambda x, _, name: _convert(x, name), result=lambda s: s.args[2], direct=True),
-    Row("to.other", _pair_samples, lambda a, b: a, result=lambda s: s.args[1].dtype, direct=True),
-    Row("type_as", _pair_samples, lambda a, b: a, result=lambda s: s.args[1].dtype),
+    Row("to.other", binary_samples(), lambda a, b: a, result=lambda s: s.args[1].dtype, direct=True),
+    Row("type_as", binary_samples(), lambda a, b: a, result=lambda s: s.args[1].dtype),
     Row("resize_", lambda m: (sample(m.tensor(s), [2, 1]) for s in m.shapes()), _resized, result="self", absent=_GROWS),
 ]  # fmt: skip

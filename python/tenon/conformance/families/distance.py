@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..rows import Row
+from ..rows import Row, binary_calls, unary_calls
 from ..samples import sample, with_options
 
 _FLOATS = ("bool", "integral", "complex")
@@ -75,23 +75,10 @@ def _backward_samples(m):
     yield sample(m.tensor((3, 4)), m.tensor((3, 2)), m.tensor((4, 2)), m.tensor((3, 4), domain=(1, 2)))
 
 
-def _dist_samples(m):
-    for a, b in m.pairs():
-        for p in (2, 1, 3.0):
-            yield sample(m.tensor(a), m.tensor(b), p)
-
-
 def _renorm(x, p, dim, maxnorm):
     others = tuple(d for d in range(x.ndim) if d != dim % x.ndim)
     norms = np.sum(np.abs(x) ** p, others, keepdims=True) ** (1 / p)
     return x * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
-
-
-def _renorm_samples(m):
-    for shape in m.shapes():
-        if len(shape) > 1:
-            yield sample(m.tensor(shape), 2, 0, 3.0)
-            yield sample(m.tensor(shape), 1, -1, 2.0)
 
 
 def _squares(m):
@@ -131,8 +118,8 @@ ROWS = [
     Row("_euclidean_distances_backward", _backward_samples, _products_backward, direct=True, no_peer="not in PyTorch",
         result="self", magnitude=True, absent={**_COMMON, "promotion": "operands have one dtype", "special": "cdist covers it", "empty": "cdist covers it",
                                 "bool": "no gradients", "integral": "no gradients", "complex": "no gradients"}, ulps=32),
-    Row("dist", _dist_samples, lambda a, b, p=2: np.sum(np.abs(a - b) ** p) ** (1 / p), operands=(0, 1), ulps=16, extremes=False,
+    Row("dist", binary_calls((2,), (1,), (3.0,)), lambda a, b, p=2: np.sum(np.abs(a - b) ** p) ** (1 / p), operands=(0, 1), ulps=16, extremes=False,
         refuse_common=("bool", "integral"), real=True, infinite="class", absent={"special": "linalg_vector_norm covers it"}),
-    Row("renorm", _renorm_samples, _renorm, result="self", ulps=16, extremes=False, refuse=("bool", "integral"), infinite="class",
+    Row("renorm", unary_calls((2, 0, 3.0), (1, -1, 2.0), least=2), _renorm, result="self", ulps=16, extremes=False, refuse=("bool", "integral"), infinite="class",
         absent={"promotion": "one operand", "zero_dim": "it needs two dimensions", "special": "linalg_vector_norm covers it"}),
 ]  # fmt: skip

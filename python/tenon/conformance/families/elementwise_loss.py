@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import log_expit, xlogy
 
-from ..rows import Row
+from ..rows import Row, binary_samples, gradient_samples
 from ..samples import sample, with_options
 
 
@@ -30,12 +30,6 @@ def _weighted_samples(m, count):
         for given in range(2**count):
             weights = [m.tensor(shape) if given >> i & 1 else None for i in range(count)]
             yield sample(m.tensor(shape), m.tensor(shape), *weights, given % 3)
-
-
-@with_options
-def _elements(m, *more):
-    for a, b in m.pairs():
-        yield sample(m.tensor(a), m.tensor(b), *more)
 
 
 def _bce(x, t):
@@ -70,11 +64,6 @@ def _margin(x, t):
     return -log_expit(t * x)
 
 
-def _gradients(m):
-    for a, b in m.pairs():
-        yield sample(m.tensor(np.broadcast_shapes(a, b)), m.tensor(a), m.tensor(b))
-
-
 _HUGE = {"special": "sums of terms that overflow or are undefined"}
 _LOSS = dict(operands=(0, 1), result="float", refuse=("complex",), ulps=24, magnitude=lambda *a, **k: np.float64(64.0),
              absent=_HUGE, inner="loss")
@@ -82,18 +71,18 @@ _PART = {**_LOSS, "no_peer": "not in PyTorch", "direct": True}
 _UNIT = dict(domain=(0.05, 0.95))
 
 ROWS = [
-    Row("_binary_cross_entropy", _elements(), _bce, **_UNIT, **{**_PART, "inner": "binary"}),
-    Row("_binary_cross_entropy_backward", _gradients, _bce_backward, **_UNIT,
+    Row("_binary_cross_entropy", binary_samples(), _bce, **_UNIT, **{**_PART, "inner": "binary"}),
+    Row("_binary_cross_entropy_backward", gradient_samples, _bce_backward, **_UNIT,
         **{**_PART, "operands": (0, 1, 2), "refuse": (), "result": "same", "inner": "binary",
            "absent": {**_HUGE, "bool": "gradients are numbers", "integral": "gradients are floating numbers",
                       "complex": "losses are real", "promotion": "gradients have the dtype of the loss"}}),
     Row("_bce_with_logits", lambda m: (sample(*s.args[:4]) for s in _weighted_samples(2)(m)), _logits,
         **{**_PART, "operands": (0, 1, 2, 3), "inner": "bce"}),
-    Row("_huber_loss", _elements(0.75), _huber, **_PART),
-    Row("_kl_div", _elements(), _kl, domain=(0.1, 3.0), **{**_PART, "inner": "kl_div"}),
-    Row("_kl_div_of_logs", _elements(), lambda x, t: _kl(x, t, True), **{**_PART, "inner": "kl_div"}),
-    Row("_smooth_l1_loss", _elements(0.75), _smooth, **_PART),
-    Row("_soft_margin_loss", _elements(), _margin, **_PART),
+    Row("_huber_loss", binary_samples(0.75), _huber, **_PART),
+    Row("_kl_div", binary_samples(), _kl, domain=(0.1, 3.0), **{**_PART, "inner": "kl_div"}),
+    Row("_kl_div_of_logs", binary_samples(), lambda x, t: _kl(x, t, True), **{**_PART, "inner": "kl_div"}),
+    Row("_smooth_l1_loss", binary_samples(0.75), _smooth, **_PART),
+    Row("_soft_margin_loss", binary_samples(), _margin, **_PART),
     Row("binary_cross_entropy", _weighted_samples(1),
         lambda x, t, w=None, reduction=1: _reduce(_bce(x, t) if w is None else _bce(x, t) * w, reduction), **_UNIT,
         **{**_LOSS, "operands": (0, 1, 2), "inner": "binary", "absent": {**_HUGE, "promotion": "of one dtype in PyTorch"}}),

@@ -4,7 +4,7 @@ from math import ceil
 
 import numpy as np
 
-from ..rows import Row
+from ..rows import Row, unary_calls, unary_samples
 from ..samples import sample, with_options
 
 _SIZES = {"plain": [[3, 5], [7]], "empty": [[0], [2, 0]], "zero_dim": [[]], "large": [[2**17 + 1]]}
@@ -21,12 +21,6 @@ def _numbers(m, *calls, needs=(), large=()):
     if m.kind in ("plain", "large") and m.dtype.category not in needs:
         for call in calls if m.kind == "plain" else large:
             yield sample(*call, dtype=m.dtype.name)
-
-
-@with_options
-def _like(m, *extra):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), *extra)
 
 
 @with_options
@@ -95,14 +89,6 @@ def _places(function):
     return lambda row, col, offset=0, dtype=None: np.array(function(row, offset, col)).reshape(2, -1)
 
 
-@with_options
-def _triangle(m, *diagonals):
-    for shape in m.shapes():
-        if len(shape) >= 2:
-            for diagonal in diagonals:
-                yield sample(m.tensor(shape), *diagonal)
-
-
 _TRIANGLE = dict(absent={"promotion": "one operand", "zero_dim": "needs two dimensions"}, result="self")
 _PLACES = [(3, 4), (4, 3, 1), (4, 3, -2), (0, 3), (3, 0, 1), (2, 2, 5), (2, 2, -5)]
 
@@ -124,16 +110,16 @@ ROWS = [
         properties=lambda r, size, **_: None),
     Row("empty_strided", _strided, result=_given, absent=_KINDS_OF_NUMBERS, unreferenced=_UNINITIALISED,
         properties=_strides_are, no_peer="negative strides"),
-    Row("empty_like", _like(), unreferenced=_UNINITIALISED, properties=_uninitialised),
-    Row("full_like", _like(1), lambda x, v: np.full(x.shape, v)),
-    Row("ones_like", _like(), lambda x: np.ones(x.shape)),
-    Row("zeros_like", _like(), lambda x: np.zeros(x.shape)),
+    Row("empty_like", unary_samples(), unreferenced=_UNINITIALISED, properties=_uninitialised),
+    Row("full_like", unary_samples(1), lambda x, v: np.full(x.shape, v)),
+    Row("ones_like", unary_samples(), lambda x: np.ones(x.shape)),
+    Row("zeros_like", unary_samples(), lambda x: np.zeros(x.shape)),
     Row("new_empty_strided", _new_strided, unreferenced=_UNINITIALISED, properties=_new_strides_are, absent={**_NEW, "empty": "takes sizes", "zero_dim": "takes sizes"},
         result="self", no_peer="negative strides"),
-    Row("tril", _triangle((), (1,), (-1,)), lambda x, k=0: np.tril(x, k), **_TRIANGLE),
-    Row("tril_", _triangle((), (1,)), lambda x, k=0: np.tril(x, k), **_TRIANGLE),
-    Row("triu", _triangle((), (1,), (-1,)), lambda x, k=0: np.triu(x, k), **_TRIANGLE),
-    Row("triu_", _triangle((), (1,)), lambda x, k=0: np.triu(x, k), **_TRIANGLE),
+    Row("tril", unary_calls((), (1,), (-1,), least=2), lambda x, k=0: np.tril(x, k), **_TRIANGLE),
+    Row("tril_", unary_calls((), (1,), least=2), lambda x, k=0: np.tril(x, k), **_TRIANGLE),
+    Row("triu", unary_calls((), (1,), (-1,), least=2), lambda x, k=0: np.triu(x, k), **_TRIANGLE),
+    Row("triu_", unary_calls((), (1,), least=2), lambda x, k=0: np.triu(x, k), **_TRIANGLE),
     _number_row("tril_indices", _places(np.tril_indices), *_PLACES, large=[(1025, 65)]),
     _number_row("triu_indices", _places(np.triu_indices), *_PLACES, large=[(65, 1025)]),
     Row("new_empty", _new(), unreferenced=_UNINITIALISED, properties=_uninitialised, absent=_NEW, result="self"),

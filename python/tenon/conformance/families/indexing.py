@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..complex_numbers import multiply
-from ..rows import Row
+from ..rows import Row, unary_samples
 from ..samples import sample, with_options
 
 #: Positions and masks have dtypes of their own.
@@ -120,11 +120,6 @@ def _masked_samples(m):
 def _masked_select(x, mask):
     x, mask = np.broadcast_arrays(x, mask)
     return x[mask]
-
-
-def _nonzero_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape))
 
 
 def _distinct(m, spec, size, dim=0):
@@ -316,11 +311,6 @@ def _masked_scatter(x, mask, source):
     return out
 
 
-def _one_hot_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape, domain=(0, 4)), 5)
-
-
 def _row(name, samples, reference, **options):
     options.setdefault("absent", {})
     one = {} if "one_dtype" in options else _FIXED
@@ -360,7 +350,7 @@ ROWS = [
     Row("masked_fill_.Scalar", _fill_samples, _masked_fill, result="self", absent=_FIXED),
     Row("masked_fill_.Tensor", _fill_tensor_samples, _masked_fill, result="self", absent={**_FIXED, "promotion": "one dtype"}),
     Row("masked_scatter", _masked_scatter_samples, _masked_scatter, result="self", one_dtype=(0, 2)),
-    Row("one_hot", _one_hot_samples, lambda x, n: np.eye(n, dtype=np.int64)[x], result="int64",
+    Row("one_hot", unary_samples(5, domain=(0, 4)), lambda x, n: np.eye(n, dtype=np.int64)[x], result="int64",
         refuse=("bool", "uint8", "int8", "int16", "floating", "complex"), no_peer="PyTorch has it among nn.functional",
         absent={**_FIXED, "special": "classes are small numbers"}),
     Row("put", _put_flat_samples, _put_flat, result="self", one_dtype=(0, 2), **_SUMS),
@@ -385,12 +375,12 @@ ROWS = [
     Row("masked_fill.Scalar", _fill_samples, _masked_fill, result="self",
         absent=_FIXED),
     Row("masked_select", _masked_samples, _masked_select, result="self", absent=_FIXED),
-    Row("nonzero_numpy", _nonzero_samples, lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
+    Row("nonzero_numpy", unary_samples(), lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
         result=lambda s: ("int64",) * max(s.args[0].dim, 1)),
     Row("bincount", _counts, np.bincount, result="int64", refuse=("bool", "floating", "complex"), absent=_COUNTS),
     Row("repeat_interleave.Tensor", _counts, lambda n: np.repeat(np.arange(len(n)), n), result="self", refuse=("bool", "floating", "complex"), absent=_COUNTS),
     Row("repeat_interleave.self_Tensor", _repeat_by_tensor, np.repeat, result="self", absent={**_FIXED, "zero_dim": "needs a dimension"}),
-    Row("where", _nonzero_samples, lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
+    Row("where", unary_samples(), lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
         result=lambda s: ("int64",) * max(s.args[0].dim, 1)),
-    Row("nonzero", _nonzero_samples, _nonzero, result="int64", absent=_FIXED),
+    Row("nonzero", unary_samples(), _nonzero, result="int64", absent=_FIXED),
 ]  # fmt: skip

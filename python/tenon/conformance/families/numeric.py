@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..rows import Row, binary, number_samples, unary
+from ..rows import Row, binary, binary_samples, number_samples, unary
 from ..samples import sample
 
 _REAL = ("complex",)
@@ -12,16 +12,6 @@ _FLOATS = ("bool", "integral", "complex")
 
 def _lcm(a, b):
     return np.where((a == 0) | (b == 0), 0, np.lcm(a, b))
-
-
-def _small_integers(m):
-    for a, b in m.pairs():
-        yield sample(m.tensor(a, domain=(-12, 12)), m.tensor(b, domain=(-12, 12)))
-
-
-def _nextafter(m):
-    for a, b in m.pairs():
-        yield sample(m.tensor(a), m.tensor(b))
 
 
 def _next_of(x, y):
@@ -53,7 +43,7 @@ ROWS = [
     Row("positive", lambda m: (sample(m.tensor(s)) for s in m.shapes()), lambda x: +x, result="self", view=True, refuse=("bool",),
         absent={"promotion": "one operand"}),
     binary("gcd", np.gcd, refuse_common=_INTEGERS, absent=_WRAPS),
-    binary("lcm", _lcm, refuse_common=_INTEGERS, samples=_small_integers, absent={"special": "products wrap", **_WRAPS}),
+    binary("lcm", _lcm, refuse_common=_INTEGERS, samples=binary_samples(domain=(-12, 12)), absent={"special": "products wrap", **_WRAPS}),
     binary("nextafter", _next_of, refuse_common=_FLOATS, absent={"promotion": "its neighbours are those of the common dtype", "float16": "NumPy's neighbours are those of float64",
         "bfloat16": "NumPy's neighbours are those of float64", "float32": "NumPy's neighbours are those of float64"}),
     Row("frexp.Tensor", lambda m: (sample(m.tensor(s)) for s in m.shapes()), np.frexp, result=lambda s: (s.specs()[0].dtype, "int32"),

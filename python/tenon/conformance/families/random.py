@@ -4,7 +4,7 @@ import numpy as np
 
 import tenon
 from ..library import TENON
-from ..rows import Row, unary_samples
+from ..rows import Row, unary_calls, unary_samples
 from ..samples import KINDS, sample, with_options
 
 _WHY = "random: bounds, variety and repetition by the seed are checked"
@@ -65,11 +65,6 @@ def _order(r, *args, **kwargs):
 
 def _bernoulli(r, *args, **kwargs):
     assert set(_numbers(r)) <= {0.0, 1.0}
-
-
-def _bernoulli_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape, domain=(0, 1)))
 
 
 def _chances(m):
@@ -135,13 +130,6 @@ def _pairs_of_moments(m):
         yield sample(m.tensor(shape, domain=(0, 0)), m.tensor(shape, domain=(1, 1)))
 
 
-def _all_or_nothing(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), 0.0, True)
-        yield sample(m.tensor(shape), 1.0, True)
-        yield sample(m.tensor(shape), 0.5, False)
-
-
 def _whole_or_zero(x, p, train):
     kept = p < 1 or not train
     return (x if kept else x * 0), np.full(x.shape, kept)
@@ -163,9 +151,7 @@ def _placed(m, samples):
         yield sample(*s.args, 7, 3)
 
 
-def _means(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape, domain=(0.5, 30.0)))
+_means = unary_samples(domain=(0.5, 30.0))
 
 
 def _whole(r, *args, **kwargs):
@@ -206,7 +192,7 @@ ROWS = [
     _row("randint.low_generator", _sized(2, 9, generator=True), _within(2, 9, True), {**_KINDS, **_BITS}, refuse=("complex",)),
     _row("randperm", _counted(), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
     _row("randperm.generator", _counted(True), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
-    _row("bernoulli", _bernoulli_samples, _bernoulli, {}, refuse=("bool", "integral", "complex")),
+    _row("bernoulli", unary_samples(domain=(0, 1)), _bernoulli, {}, refuse=("bool", "integral", "complex")),
     _row("bernoulli.p", _tensors(0.5), _bernoulli, {}, refuse=("complex",)),
     _row("bernoulli_.Tensor", _chances, _bernoulli, {("complex", "promotion"): "refused with any probabilities"}, operands=(1,), refuse=("bool", "integral", "complex")),
     _row("bernoulli_.float", _tensors(0.5), _bernoulli, {}, refuse=("complex",)),
@@ -220,7 +206,7 @@ ROWS = [
     Row("multinomial", _weights, unreferenced=_WHY, properties=_drawn, result="int64", no_peer="other random numbers",
         absent={"special": "weights are finite", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed", "promotion": "one operand"},
         refuse=("bool", "integral", "complex")),
-    Row("native_dropout", _all_or_nothing, _whole_or_zero, inner="dropout", result=lambda s: (s.args[0].dtype, "bool"),
+    Row("native_dropout", unary_calls((0.0, True), (1.0, True), (0.5, False)), _whole_or_zero, inner="dropout", result=lambda s: (s.args[0].dtype, "bool"),
         absent={"special": "infinity times zero", "promotion": "one operand"}, refuse=("bool", "integral")),
     Row("native_dropout_backward", lambda m: (sample(m.tensor(s), m.mask(s), 2.0) for s in m.shapes()),
         lambda g, mask, scale: g * mask * scale, inner="dropout", result="self",

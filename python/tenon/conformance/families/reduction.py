@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from .. import complex_numbers
 from ..dtypes import BY_NAME, real_of
-from ..rows import Row, reduced_dims, reduction, reduction_along, unary_samples
+from ..rows import Row, binary_samples, reduced_dims, reduction, reduction_along, unary_samples
 from ..samples import sample, with_options
 
 _NO_EMPTY = {"empty": "the extremum of nothing is an error (errors)"}
@@ -91,11 +91,6 @@ def _whole_samples(m):
     for shape in m.shapes():
         if m.kind != "empty":
             yield sample(m.tensor(shape, distinct=m.kind == "grad"))
-
-
-def _pairs(m):
-    for a, b in m.pairs():
-        yield sample(m.tensor(a), m.tensor(b))
 
 
 def _moment(f, x, dim=None, correction=1, keepdim=False):
@@ -390,8 +385,8 @@ ROWS = [
         result=lambda s: (s.specs()[0].dtype, "int64"), **_ORDERED),
     Row("min.dim", _extremum_dim_samples, _pair(np.min, partial(_first, np.argmin)), absent=_ONE,
         result=lambda s: (s.specs()[0].dtype, "int64"), **_ORDERED),
-    Row("max.other", _pairs, np.maximum, operands=(0, 1), **_ORDERED),
-    Row("min.other", _pairs, np.minimum, operands=(0, 1), **_ORDERED),
+    Row("max.other", binary_samples(), np.maximum, operands=(0, 1), **_ORDERED),
+    Row("min.other", binary_samples(), np.minimum, operands=(0, 1), **_ORDERED),
     reduction("mean", lambda x, dtype=None: _mean(x), samples=unary_samples(), result="self", refuse=_FLOATS, ulps=4,
               magnitude=True, absent=_ONE),
     reduction_along("mean.dim", partial(_along, _mean), lists=True, result="self", refuse=_FLOATS, ulps=4, magnitude=True,

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from scipy.special import softmax
 
-from ..rows import Row, reduced_dims
+from ..rows import Row, binary_calls, reduced_dims
 from ..samples import sample, with_options
 
 #: There is no order among complex numbers.
@@ -122,10 +122,7 @@ def _cross_entropy(x, t, weight=None, reduction=1, ignore_index=-100, label_smoo
     return (1 - label_smoothing) * plain + label_smoothing / classes * smooth
 
 
-def _mse_samples(m):
-    for a, b in m.pairs():
-        for reduction in (0, 1, 2):
-            yield sample(m.tensor(a), m.tensor(b), reduction)
+_mse_samples = binary_calls((0,), (1,), (2,))
 
 
 def _mse(a, b, reduction=1):

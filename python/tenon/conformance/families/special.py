@@ -3,17 +3,11 @@
 import numpy as np
 import scipy.special as ss
 
-from ..rows import Row, binary, unary
+from ..rows import Row, binary, unary, unary_calls
 from ..samples import KINDS, sample, with_options
 
 _REAL = dict(result="float", refuse=("complex",))
 _SHAPES = dict(domain=(0.3, 6.0), grad_domain=(0.6, 5.0))
-
-
-def _logit_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape))
-        yield sample(m.tensor(shape), 0.125)
 
 
 def _logit(x, eps=None):
@@ -73,7 +67,7 @@ ROWS = [
     unary("digamma", ss.digamma, ulps=16, reference_ulps=64, domain=(0.1, 8.0), grad_domain=(0.3, 5.0), absent=_NO_SPECIAL, **_REAL),
     unary("erfinv", ss.erfinv, ulps=4, reference_ulps=8, domain=(-0.99, 0.99), grad_domain=(-0.8, 0.8), **_REAL),
     unary("i0", ss.i0, ulps=4, reference_ulps=16, absent=_NO_SPECIAL, **_REAL),
-    Row("logit", _logit_samples, _logit, operands=(0,), ulps=4, reference_ulps=16, domain=(0.01, 0.99), grad_domain=(0.2, 0.8), **_REAL),
+    Row("logit", unary_calls((), (0.125,)), _logit, operands=(0,), ulps=4, reference_ulps=16, domain=(0.01, 0.99), grad_domain=(0.2, 0.8), **_REAL),
     Row("mvlgamma", lambda m: (sample(m.tensor(s), p) for s in m.shapes() for p in (1, 3)), _multigamma, operands=(0,), ulps=32,
         reference_ulps=1024, domain=(1.5, 8.0), grad_domain=(1.5, 5.0),
         absent={**_NO_SPECIAL, "bool": "1 is outside of the domain", "integral": "1 is outside of the domain"}, inner="lgamma", **_REAL),

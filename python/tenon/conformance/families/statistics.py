@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from ..rows import Row, reduced_dims
+from ..rows import Row, reduced_dims, unary_calls
 from ..samples import sample, with_options
 
 _ONE = {"promotion": "one operand"}
@@ -244,13 +244,6 @@ def _logcumsumexp(x, dim):
     return np.logaddexp.accumulate(x.reshape(1) if x.ndim == 0 else x, axis=dim).reshape(x.shape)
 
 
-def _diff_samples(m):
-    for shape in m.shapes():
-        if shape:
-            yield sample(m.tensor(shape))
-            yield sample(m.tensor(shape), 2, 0)
-
-
 @with_options
 def _slope_samples(m, **options):
     for shape in ((5, 4), (6,)) if m.kind not in ("empty", "zero_dim", "channels_last") else ((3, 4, 3, 3),) if m.kind == "channels_last" else ():
@@ -416,7 +409,7 @@ ROWS = [
         "bool": "no gradients", "integral": "no gradients", "complex": "no gradients"}),
     Row("logcumsumexp", _along, _logcumsumexp, result="self", ulps=16, magnitude=lambda x, d: np.abs(x) + 3, refuse=("bool", "integral"), absent=_ONE,
         complex_ulps=64, domain=(-1.5, 1.5), extremes=False, infinite="class"),
-    Row("diff", _diff_samples, lambda x, n=1, d=-1: np.diff(x, n, d), result="self", ulps=2, magnitude=lambda x, *_: np.full(np.diff(x, *_[:1] or [1], axis=_[1] if len(_) > 1 else -1).shape, 32.0),
+    Row("diff", unary_calls((), (2, 0), least=1), lambda x, n=1, d=-1: np.diff(x, n, d), result="self", ulps=2, magnitude=lambda x, *_: np.full(np.diff(x, *_[:1] or [1], axis=_[1] if len(_) > 1 else -1).shape, 32.0),
         extremes=False, infinite="class", absent={**_ONE, "zero_dim": "needs a dimension"}),
     Row("gradient.scalarint", _slope_samples(spacing=2), _slopes, **_SLOPES),
     Row("gradient.scalararray", _slope_samples(spacing=0.5, dim=[0], edge_order=2), _slopes, **_SLOPES),

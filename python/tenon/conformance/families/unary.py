@@ -5,8 +5,7 @@ import scipy.special
 
 from .. import complex_numbers
 from ..complex_numbers import wide
-from ..rows import Row, unary
-from ..samples import sample
+from ..rows import Row, unary, unary_calls
 
 
 def _whole(f):
@@ -38,10 +37,7 @@ def _reciprocal(x):
     return complex_numbers.divide(np.ones_like(x), x)
 
 
-def _decimals(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), decimals=1)
-        yield sample(m.tensor(shape), decimals=-1)
+_decimals = unary_calls(dict(decimals=1), dict(decimals=-1))
 
 
 def _to_decimals(x, decimals):

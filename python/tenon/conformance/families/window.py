@@ -7,7 +7,7 @@ from math import floor, prod
 import numpy as np
 
 from .. import axis_matrices as axes
-from ..rows import Row
+from ..rows import Row, unary_calls
 from ..samples import sample, with_options
 
 _FLOATS = ("bool", "integral", "complex")
@@ -511,12 +511,6 @@ def _repeat_samples(m):
         yield sample(m.tensor(shape), [*([1] * len(shape)), 0])
 
 
-def _tile_samples(m):
-    for shape in m.shapes():
-        for dims in ([], [2], [2, 1, 3]):
-            yield sample(m.tensor(shape), dims)
-
-
 def _interleave_samples(m):
     for shape in m.shapes():
         yield sample(m.tensor(shape), 2)
@@ -577,7 +571,7 @@ ROWS = [
     Row("im2col", _im2col_samples, _im2col, result="self", direct=True, absent=_absent(2)),
     Row("col2im", _col2im_samples, _col2im, refuse=_WHOLE, direct=True, absent=_absent(2), **_LINEAR),
     Row("repeat", _repeat_samples, np.tile, result="self", absent=_ONE),
-    Row("tile", _tile_samples, np.tile, result="self", absent=_ONE),
+    Row("tile", unary_calls(([],), ([2],), ([2, 1, 3],)), np.tile, result="self", absent=_ONE),
     Row("repeat_interleave.self_int", _interleave_samples, np.repeat, result="self", absent=_ONE),
     Row("roll", _roll_samples, lambda x, shift, dim=None: np.roll(x, shift, dim) if dim else np.roll(x, shift[0]),
         result="self", inner="narrow", absent=_ONE),

@@ -10,6 +10,7 @@
 #include "tenon/generated/recurrent/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/ops/recurrent/geometry.h"
+#include "tenon/ops/tensor_operators.h"
 
 namespace tenon::autograd::formulas {
 

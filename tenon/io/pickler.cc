@@ -11,6 +11,7 @@
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/functions.h"
 #include "tenon/io/crc32.h"
+#include "tenon/io/own_format.h"
 #include "tenon/io/unpickled_shape.h"
 #include "tenon/io/unpickler.h"
 #include "tenon/io/utf8.h"

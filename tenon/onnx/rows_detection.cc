@@ -13,6 +13,7 @@
 #include "tenon/onnx/node_call.h"
 #include "tenon/onnx/rows.h"
 #include "tenon/ops/factory/from_data.h"
+#include "tenon/ops/tensor_operators.h"
 
 namespace tenon::onnx {
 namespace {

@@ -5,7 +5,6 @@ Channels are dimension 1 of [N, C, ...]. Half types have their statistics in flo
 
 from __future__ import annotations
 
-from .. import _C
 from .._names.info import sum_type as _sum_type
 from ..arguments import check_module as _check_module
 from .results import check_tensor as _check_tensor

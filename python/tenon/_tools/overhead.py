@@ -21,7 +21,7 @@ from .op_arguments import Arguments, arguments_for, python_kernel
 from .op_watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
 #: In microseconds, from that page: what each step of a call costs there.

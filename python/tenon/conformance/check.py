@@ -294,18 +294,22 @@ def untouched(spec, tensor):
         assert same, "elements outside the tensor were changed"
 
 
-def refused(op, row, call, s, errors=ERRORS):
-    """The call raises a clear error that names the operator."""
+def raises(op, row, call, s, errors=ERRORS):
+    """The error that the call raises, one of `errors`; its text may speak of something else than the operator."""
     try:
         call()
     except errors as e:
-        name = op.name.strip("_")
-        named = name in str(e) or (row.inner and row.inner in str(e))
-        assert named, f"the error does not name {name}: {type(e).__name__}: {e}"
-        return
+        return e
     except Exception as e:
         raise AssertionError(f"raised {type(e).__name__}: {e}; expected one of {[t.__name__ for t in errors]}") from e
     raise AssertionError("was not refused")
+
+
+def refused(op, row, call, s, errors=ERRORS):
+    """The call raises a clear error that names the operator."""
+    e, name = raises(op, row, call, s, errors), op.name.strip("_")
+    named = name in str(e) or (row.inner and row.inner in str(e))
+    assert named, f"the error does not name {name}: {type(e).__name__}: {e}"
 
 
 # In-place and out= forms of an entry, with the samples of its functional form
@@ -520,14 +524,3 @@ def out_tuple_of_lower(op, row, s):
 
 
 OUT_LAYOUTS = ("contiguous", *LAYOUTS)
-
-
-def raises(op, row, call, s, errors=ERRORS):
-    """The call raises one of the errors; its text may speak of something else than the operator."""
-    try:
-        call()
-    except errors:
-        return
-    except Exception as e:
-        raise AssertionError(f"raised {type(e).__name__}: {e}; expected one of {[t.__name__ for t in errors]}") from e
-    raise AssertionError("was not refused")

@@ -202,6 +202,8 @@ class RReLU(TensorModule):
 class PReLU(TensorModule):
     """LeakyReLU whose slopes are learned: one, or one for each channel of [N, C, ...]. He et al. (2015)."""
 
+    _shown = ("num_parameters",)
+
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Device = None, dtype: DType = None) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
@@ -214,9 +216,6 @@ class PReLU(TensorModule):
 
     def forward(self, input: Tensor) -> Tensor:
         return _C.prelu(input, self.weight)
-
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
 
 
 class Hardtanh(TensorModule):
@@ -273,6 +272,8 @@ class Softshrink(Hardshrink):
 class Softplus(TensorModule):
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above threshold."""
 
+    _shown = ("beta", "threshold")
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
@@ -280,12 +281,11 @@ class Softplus(TensorModule):
     def forward(self, input: Tensor) -> Tensor:
         return _C.softplus(input, self.beta, self.threshold)
 
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
-
 
 class Softmax(TensorModule):
     """exp(x) divided by its sum along `dim`; without `dim` a warning, and PyTorch's choice of it."""
+
+    _shown = ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -293,9 +293,6 @@ class Softmax(TensorModule):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class LogSoftmax(Softmax):

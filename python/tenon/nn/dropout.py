@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 class _Dropout(TensorModule):
     _function: Any = None
+    _shown = ("p", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -24,9 +25,6 @@ class _Dropout(TensorModule):
 
     def forward(self, input: Tensor) -> Tensor:
         return self._function(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_Dropout):

@@ -55,6 +55,8 @@ class Linear(TensorModule):
 class Flatten(TensorModule):
     """Merges dimensions start_dim to end_dim into one."""
 
+    _shown = ("start_dim", "end_dim")
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -62,12 +64,11 @@ class Flatten(TensorModule):
     def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
-
 
 class Unflatten(TensorModule):
     """Splits dimension `dim` into dimensions of the sizes `unflattened_size`; one of them may be -1."""
+
+    _shown = ("dim", "unflattened_size")
 
     def __init__(self, dim: int | str, unflattened_size: Sequence[int]) -> None:
         super().__init__()
@@ -79,9 +80,6 @@ class Unflatten(TensorModule):
 
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
 class Identity(TensorModule):

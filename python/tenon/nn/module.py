@@ -92,6 +92,8 @@ class Module(ModuleHooks, ModuleState):
     """Base of layers and models. Subclasses assign their parameters and modules in __init__, and define forward."""
 
     training: bool = True
+    #: The attributes that extra_repr() prints, by name.
+    _shown: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         pass
@@ -348,7 +350,7 @@ class Module(ModuleHooks, ModuleState):
 
     def extra_repr(self) -> str:
         """What repr prints in the parentheses of a module without inner modules."""
-        return ""
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
 
     def __repr__(self) -> str:
         children = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in _parts(self, Module).items()]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 class _MaxPool(Module):
     _function: Any = None
+    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
         self,
@@ -36,12 +37,6 @@ class _MaxPool(Module):
     def forward(self, input: Tensor) -> Any:
         return self._function(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-            f"ceil_mode={self.ceil_mode}"
         )
 
 
@@ -64,8 +59,7 @@ class MaxPool3d(_MaxPool):
 
 
 class _AvgPool(TensorModule):
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    _shown = ("kernel_size", "stride", "padding")
 
 
 def _single(value: Any) -> Any:
@@ -136,6 +130,7 @@ class AvgPool3d(AvgPool2d):
 
 class _LPPool(TensorModule):
     _function: Any = None
+    _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(
         self, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
@@ -145,11 +140,6 @@ class _LPPool(TensorModule):
 
     def forward(self, input: Tensor) -> Tensor:
         return self._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
-        )
 
 
 class LPPool1d(_LPPool):
@@ -172,6 +162,7 @@ class LPPool3d(_LPPool):
 
 class _Adaptive(TensorModule):
     _function: Any = None
+    _shown = ("output_size",)
 
     def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
         super().__init__()
@@ -179,9 +170,6 @@ class _Adaptive(TensorModule):
 
     def forward(self, input: Tensor) -> Tensor:
         return self._function(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_Adaptive):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 class _MaxUnpool(Module):
     _function: Any = None
     _axes = 1
+    _shown = ("kernel_size", "stride", "padding")
 
     def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0) -> None:
         super().__init__()
@@ -29,9 +30,6 @@ class _MaxUnpool(Module):
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpool):

@@ -66,6 +66,8 @@ class UpsamplingBilinear2d(Upsample):
 class PixelShuffle(TensorModule):
     """Moves channels to places: [.., C * r * r, H, W] to [.., C, H * r, W * r]."""
 
+    _shown = ("upscale_factor",)
+
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
@@ -73,12 +75,11 @@ class PixelShuffle(TensorModule):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
-
 
 class PixelUnshuffle(TensorModule):
     """Moves places to channels: [.., C, H * r, W * r] to [.., C * r * r, H, W]."""
+
+    _shown = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -87,12 +88,11 @@ class PixelUnshuffle(TensorModule):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
-
 
 class ChannelShuffle(TensorModule):
     """Takes the channels of [N, C, ..] from `groups` groups in turn."""
+
+    _shown = ("groups",)
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -100,9 +100,6 @@ class ChannelShuffle(TensorModule):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
 
 
 _check_module(globals())

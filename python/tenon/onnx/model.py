@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .._C import Tensor, dtype
+    from .._C import dtype
     from ..types import Path
 
 

@@ -244,18 +244,14 @@ def _moments_normal(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Beta, Uniform)
-def _beta_uniform(p: Any, q: Any) -> Tensor:
+@register_kl(ContinuousBernoulli, Uniform)
+def _unit_uniform(p: Any, q: Any) -> Tensor:
     return tn.where((q.high < 1) | (q.low > 0), inf, -p.entropy() + tn.log(q.high - q.low))
 
 
 @register_kl(ContinuousBernoulli, Exponential)
 def _continuous_bernoulli_exponential(p: Any, q: Any) -> Tensor:
     return -p.entropy() - tn.log(q.rate) + q.rate * p.mean
-
-
-@register_kl(ContinuousBernoulli, Uniform)
-def _continuous_bernoulli_uniform(p: Any, q: Any) -> Tensor:
-    return tn.where((q.high < 1) | (q.low > 0), inf, -p.entropy() + tn.log(q.high - q.low))
 
 
 @register_kl(Exponential, Gamma)

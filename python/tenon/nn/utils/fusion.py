@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 
-from ... import _C
 from ...arguments import check_module as _check_module, describe as _describe
 from ..module import Module
 from ..parameter import Parameter

@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import _C, devices
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from .arguments import check_module as _check_module
-
-TYPE_CHECKING = False
 
 
 def _module(function: str) -> devices.DeviceModule:
@@ -153,7 +151,4 @@ def get_memory_info(device: Any = None) -> tuple[int, int]:
     return module.mem_get_info(index)
 
 _check_module(globals())
-
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 
 from . import _C
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from .arguments import describe as _describe
 from .callers import warn as _warn
 
@@ -232,5 +232,4 @@ def clear_autocast_cache() -> None:
     """Does nothing: nothing was cast."""
 
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -6,11 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from ._program.compile import compile as compile
 from .arguments import check_module as _check_module, describe as _describe
-
-TYPE_CHECKING = False
 
 
 def is_compiling() -> bool:
@@ -63,6 +61,4 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
 
 
 _check_module(globals())
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ._names.absent import module_getattr
-
-TYPE_CHECKING = False
+from ._names.absent import add_module_getattr
 
 
 def is_available() -> bool:
@@ -17,5 +15,4 @@ def is_initialized() -> bool:
     return False
 
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

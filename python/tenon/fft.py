@@ -29,14 +29,11 @@ from ._C import fft_rfft as rfft
 from ._C import fft_rfft2 as rfft2
 from ._C import fft_rfftfreq as rfftfreq
 from ._C import fft_rfftn as rfftn
-from ._names.absent import module_getattr
-
-TYPE_CHECKING = False
+from ._names.absent import add_module_getattr
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn",
     "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

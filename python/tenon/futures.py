@@ -6,10 +6,9 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from .arguments import check_module as _check_module, describe as _describe
 
-TYPE_CHECKING = False
 T = TypeVar("T")
 
 
@@ -138,6 +137,4 @@ def wait_all(futures: list[Future[Any]]) -> list[Any]:
 
 
 _check_module(globals())
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

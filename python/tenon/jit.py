@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast as annotate
 
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from .arguments import check_module as _check_module
 from .nn.module import Module as _Module
 
@@ -48,5 +48,4 @@ def is_scripting() -> bool:
 is_tracing = is_scripting
 
 _check_module(globals())
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -17,7 +17,7 @@ import weakref
 
 from . import _C, namespaces
 from ._C import OpOverload, OpOverloadPacket
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from .arguments import check_module as _check_module, describe
 from .infer_schema import infer_schema
 from .tags import names_of
@@ -567,7 +567,4 @@ OpOverload.register_not_differentiable = _op_register_not_differentiable  # type
 
 
 _check_module(globals())
-
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from . import _C
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from ._roots import SquareRoot as _SquareRoot
 from .arguments import check_module as _check_module
 
@@ -303,7 +303,4 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 _check_module(globals())
-
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

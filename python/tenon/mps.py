@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from .no_device import device_count as device_count, empty_cache as empty_cache
 from .no_device import is_available as is_available, manual_seed as manual_seed, refuse as _refuse
-
-TYPE_CHECKING = False
 
 
 def synchronize() -> None:
@@ -14,5 +12,4 @@ def synchronize() -> None:
     _refuse("mps", "synchronize")
 
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

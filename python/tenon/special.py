@@ -47,7 +47,7 @@ from ._C import (
     xlogy,
 )
 from ._C import i0 as modified_bessel_i0, special_i1 as modified_bessel_i1
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from ._polynomials import (
     chebyshev_polynomial_t,
     chebyshev_polynomial_u,
@@ -63,8 +63,6 @@ from ._polynomials import (
     shifted_chebyshev_polynomial_w,
 )
 
-TYPE_CHECKING = False
-
 __all__ = [
     "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
     "chebyshev_polynomial_w", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammainc", "gammaincc", "gammaln",
@@ -75,6 +73,4 @@ __all__ = [
     "sinc", "softmax", "spherical_bessel_j0", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from . import _C
 from ._C import UntypedStorage as UntypedStorage
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from .arguments import check_module as _check_module, describe as _describe
 
 TYPE_CHECKING = False
@@ -308,6 +308,4 @@ _CLASSES: dict[str, Any] = {
 globals().update(_CLASSES)
 Storage = _CLASSES["FloatStorage"]
 __all__ = ["Storage", "TypedStorage", "UntypedStorage", *_CLASSES]
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._names.absent import module_getattr
+from ._names.absent import add_module_getattr
 from .no_device import device_count as device_count, empty_cache as empty_cache, is_available as is_available
 from .no_device import is_initialized as is_initialized, manual_seed as manual_seed, manual_seed_all as manual_seed_all
 from .no_device import refuse as _refuse
-
-TYPE_CHECKING = False
 
 
 def synchronize(device: Any = None) -> None:
@@ -32,5 +30,4 @@ def get_device_name(device: Any = None) -> str:
     _refuse("xpu", "get_device_name")
 
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

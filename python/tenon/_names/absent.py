@@ -89,7 +89,7 @@ def attribute_error(module, name):
 
 def module_getattr(module, later=()):
     """A __getattr__ for a module that has every name that it will have, but for its modules `later`, which load when asked for; or
-    for names, by the modules next to it that have them.
+    for names, by the modules of its package that have them, or that they are.
 
     `from module import name` says what attribute_error() does, too: with a __path__, Python asks AbsentModules for the name.
     """
@@ -97,13 +97,19 @@ def module_getattr(module, later=()):
 
     def __getattr__(name):
         if name in later and isinstance(later, dict):
-            found = getattr(importlib.import_module(f"{module.rpartition('.')[0]}.{later[name]}"), name)
-            return sys.modules[module].__dict__.setdefault(name, found)
+            own = sys.modules[module]
+            found = importlib.import_module(f"{own.__package__}.{later[name]}")
+            return found if name == later[name] else own.__dict__.setdefault(name, getattr(found, name))
         if name in later:
             return importlib.import_module(f"{module}.{name}")  # which makes it an attribute
         raise attribute_error(module, name)
 
     return __getattr__
+
+
+def add_module_getattr(module, later=()):
+    """Has a module answer so for names that it lacks; type checkers, which read no __getattr__, know that it lacks them."""
+    sys.modules[module].__getattr__ = module_getattr(module, later)
 
 
 class AbsentModules:

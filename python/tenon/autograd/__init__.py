@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._C import Node
 from .._C import _backward as backward
 from .._C import _grad as grad
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 from ..arguments import checked as _checked
 from . import function, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -43,6 +43,4 @@ __all__ = [
     "set_grad_enabled",
 ]
 
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

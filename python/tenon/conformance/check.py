@@ -214,9 +214,7 @@ def one(op, row, s, matrix, dtype, kind):
     function = TENON.function(op, row)
     args, kwargs = TENON.arguments(s)
     if row.refuses(s):
-        refused(op, row, lambda: function(*args, **kwargs), s)
-        matrix.note(op.full_name, dtype, kind, "refused")
-        return
+        return note_refused(op, row, lambda: function(*args, **kwargs), s, matrix, dtype, kind)
     if row.rebinds:
         rebind(row, s, args)
         matrix.note(op.full_name, dtype, kind, "tested")
@@ -227,9 +225,7 @@ def one(op, row, s, matrix, dtype, kind):
     if op.form == "inplace" and row.reference:
         return in_place(op, row, s, matrix, dtype, kind)
     if op.form == "inplace" and not row.fills and unwritable(s):
-        refused(op, row, lambda: function(*args, **kwargs), s)
-        matrix.note(op.full_name, dtype, kind, "refused")
-        return
+        return note_refused(op, row, lambda: function(*args, **kwargs), s, matrix, dtype, kind)
     got = function(*args, **kwargs)
     if op.form == "inplace":
         assert got is args[0], "an in-place operator returns its argument"
@@ -312,6 +308,11 @@ def refused(op, row, call, s, errors=ERRORS):
     assert named, f"the error does not name {name}: {type(e).__name__}: {e}"
 
 
+def note_refused(op, row, call, s, matrix, dtype, kind):
+    refused(op, row, call, s)
+    matrix.note(op.full_name, dtype, kind, "refused")
+
+
 # In-place and out= forms of an entry, with the samples of its functional form
 
 
@@ -333,9 +334,7 @@ def in_place(op, row, s, matrix, dtype, kind):
     ok = want is not None and (op.name == "resize_" or np.shape(want) == spec.shape and (row.fills or not unwritable(s)))
     ok = ok and (comparison or fits(row.result_dtype(s), spec.dtype)) and not (row.real and spec.dtype in PARTS)
     if not ok:
-        refused(op, row, lambda: function(*args, **kwargs), s)
-        matrix.note(op.full_name, dtype, kind, "refused")
-        return
+        return note_refused(op, row, lambda: function(*args, **kwargs), s, matrix, dtype, kind)
     got = function(*args, **kwargs)
     assert got is args[0], "an in-place operator returns its argument"
     assert TENON.name_of(got.dtype) == spec.dtype
@@ -357,9 +356,7 @@ def writes(op, row, s, matrix, dtype, kind):
     written = [i for i in row.writes if i < len(s.args) and isinstance(s.args[i], Spec)]
     specs = [s.args[i] for i in written]
     if any(unwritable(Sample((spec,))) or not fits(row.result_dtype(s), spec.dtype) for spec in specs):
-        refused(op, row, lambda: function(*args, **kwargs), s)
-        matrix.note(op.full_name, dtype, kind, "refused")
-        return
+        return note_refused(op, row, lambda: function(*args, **kwargs), s, matrix, dtype, kind)
     assert function(*args, **kwargs) is None, "the operator returns something"
     result = BY_NAME[row.result_dtype(s)]
     for i, spec, want in zip(written, specs, row.wanted(s)):
@@ -398,9 +395,7 @@ def out_form(op, row, s, matrix, dtype, kind, layout):
     args, kwargs = TENON.arguments(s)
     if row.refuses(s):
         out = TENON.tensor(s.specs()[0]) if s.specs() else tenon.empty([0], dtype=TENON.dtype(row.result_dtype(s)))
-        refused(op, row, lambda: function(*args, **kwargs, out=out), s)
-        matrix.note(op.full_name, dtype, kind, "refused")
-        return
+        return note_refused(op, row, lambda: function(*args, **kwargs, out=out), s, matrix, dtype, kind)
     if isinstance(row.result_dtype(s), tuple):
         meta_writes(op, function, s, out_tuple(function, row, s, layout), matrix, dtype)
         matrix.note(op.full_name, dtype, kind, "tested")
@@ -412,9 +407,7 @@ def out_form(op, row, s, matrix, dtype, kind, layout):
     spec = Spec(d.store(np.ones(count)), name, shape, strides, offset)
     out = TENON.tensor(spec)
     if unwritable(Sample((spec,))):
-        refused(op, row, lambda: function(*args, **kwargs, out=out), s)
-        matrix.note(op.full_name, dtype, kind, "refused")
-        return
+        return note_refused(op, row, lambda: function(*args, **kwargs, out=out), s, matrix, dtype, kind)
     got = function(*args, **kwargs, out=out)
     assert got is out, "an out= form returns its out"
     assert list(out.stride()) == list(strides) or out.numel() < 2, "out= changed strides of a tensor of the right shape"

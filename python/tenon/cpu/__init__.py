@@ -9,7 +9,7 @@ counted.
 from __future__ import annotations
 
 from .. import _C
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 from ..arguments import check_module as _check_module
 
 TYPE_CHECKING = False
@@ -134,7 +134,4 @@ def set_cache_limit(nbytes: int) -> None:
 
 
 _check_module(globals())
-
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__, ("amp",))
+add_module_getattr(__name__, ("amp",))

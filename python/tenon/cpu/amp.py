@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 
 from .. import _C, amp
-from .._names.absent import module_getattr
-
-TYPE_CHECKING = False
+from .._names.absent import add_module_getattr
 
 __all__ = ["GradScaler", "autocast"]
 
@@ -25,5 +23,4 @@ class GradScaler(amp.GradScaler):
     __init__ = functools.partialmethod(amp.GradScaler.__init__, "cpu")
 
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

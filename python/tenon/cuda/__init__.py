@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 from ..no_device import device_count as device_count, empty_cache as empty_cache, is_available as is_available
 from ..no_device import is_initialized as is_initialized, manual_seed as manual_seed, manual_seed_all as manual_seed_all
 from ..no_device import refuse as _refuse
-
-TYPE_CHECKING = False
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
@@ -52,5 +50,4 @@ def synchronize(device: Any = None) -> None:
     _refuse("cuda", "synchronize")
 
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__, ("amp",))
+add_module_getattr(__name__, ("amp",))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 
 from .. import _C, amp
-from .._names.absent import module_getattr
-
-TYPE_CHECKING = False
+from .._names.absent import add_module_getattr
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
@@ -28,6 +26,4 @@ class GradScaler(amp.GradScaler):
 custom_fwd = functools.partial(amp.custom_fwd, device_type="cuda")
 custom_bwd = functools.partial(amp.custom_bwd, device_type="cuda")
 
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -1,6 +1,6 @@
 """Modules: layers with parameters, losses, and the initialisation of parameters."""
 
-from .._names.absent import attribute_error
+from .._names.absent import add_module_getattr
 from . import functional, init, utils
 from . import activation
 from .activation import *  # noqa: F403  by its __all__
@@ -318,19 +318,7 @@ _LATER = {
     "transformer": "transformer",
 }  # fmt: skip
 
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name not in _LATER:
-            raise attribute_error(__name__, name)
-        import importlib
-
-        module = importlib.import_module(f"{__name__}.{_LATER[name]}")
-        if name == _LATER[name]:
-            return module
-        globals()[name] = value = getattr(module, name)
-        return value
+add_module_getattr(__name__, _LATER)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 from ..arguments import check_module as _check_module, checked as _checked
 from . import init
 from .linear import Linear
@@ -125,7 +125,4 @@ class MultiheadAttention(Module):
 
 
 _check_module(globals())
-
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -7,7 +7,7 @@ from .._C import linear, relu_, sigmoid, softplus, tanh
 from .._C import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .._C import scaled_dot_product_attention
 from .._C import log_sigmoid as logsigmoid
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 from ..arguments import checked as _checked
 from ..autograd.grad_mode import no_grad
 from . import spatial
@@ -302,8 +302,7 @@ _LATER = {
 }  # fmt: skip
 __all__ += _LATER
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__, later=_LATER)
+add_module_getattr(__name__, later=_LATER)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 from ..arguments import check_module as _check_module
 from ..callers import warn as _warn
 from ..autograd.grad_mode import no_grad
@@ -302,6 +302,4 @@ kaiming_normal = _deprecated(kaiming_normal_)
 orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
 
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

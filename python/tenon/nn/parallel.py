@@ -1,9 +1,6 @@
 """Training on several devices, which is not in Tenon yet. Programs import this module whether they use it or not; a name
 that they do ask for says that it is absent."""
 
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 
-TYPE_CHECKING = False
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -10,7 +10,7 @@ import math
 import operator
 
 from .. import _C
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 from ..arguments import check_module as _check_module, describe
 from ..callers import warn as _warn
 from . import init
@@ -475,7 +475,4 @@ class GRUCell(RNNCellBase):
 
 
 _check_module(globals())
-
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -1,6 +1,6 @@
 """Optimizers. The updates of SGD, Adam and AdamW are C++ functions, which tenon::optim uses too."""
 
-from .._names.absent import attribute_error
+from .._names.absent import add_module_getattr
 from .adam import Adam, AdamW
 from .adaptive import Adadelta, Adagrad, NAdam, RMSprop
 from .optimizer import Optimizer
@@ -22,16 +22,8 @@ __all__ = [
     "lr_scheduler",
 ]
 
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        # Half of the room's code, which programs without a schedule never read.
-        if name == "lr_scheduler":
-            import importlib
-
-            return importlib.import_module(f"{__name__}.lr_scheduler")
-        raise attribute_error(__name__, name)
+# Half of the room's code, which programs without a schedule never read.
+add_module_getattr(__name__, ("lr_scheduler",))
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ import bisect
 import math
 from collections import Counter
 
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 from ..arguments import check_module as _check_module, describe
 from .cycles import CyclicLR as CyclicLR, OneCycleLR as OneCycleLR
 from .optimizer import Optimizer
@@ -449,7 +449,4 @@ class ReduceLROnPlateau(LRScheduler):
 _LRScheduler = LRScheduler  # its name in older programs
 
 _check_module(globals())
-
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

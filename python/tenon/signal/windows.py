@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 from .._names.windows import kaiser_shape as _kaiser_shape
 from ..arguments import check_module as _check_module
 
@@ -164,7 +164,4 @@ def nuttall(
 
 
 _check_module(globals())
-
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -1,6 +1,6 @@
 """Helpers for training."""
 
-from .._names.absent import attribute_error
+from .._names.absent import add_module_getattr
 from . import data
 
 TYPE_CHECKING = False
@@ -9,15 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checkpoint", "data"]
 
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name == "checkpoint":
-            import importlib
-
-            return importlib.import_module(f"{__name__}.checkpoint")
-        raise attribute_error(__name__, name)
+add_module_getattr(__name__, ("checkpoint",))
 
 
 def __dir__() -> list[str]:

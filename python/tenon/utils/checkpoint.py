@@ -11,7 +11,7 @@ import threading
 import weakref
 
 from .. import _C
-from .._names.absent import module_getattr
+from .._names.absent import add_module_getattr
 from ..arguments import describe as _describe
 from ..autograd.grad_mode import enable_grad
 from ..autograd.graph import saved_tensors_hooks
@@ -217,5 +217,4 @@ class _Call:
             self._values[place] = value
 
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

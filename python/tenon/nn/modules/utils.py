@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..._names.absent import module_getattr
+from ..._names.absent import add_module_getattr
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
-
-TYPE_CHECKING = False
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
@@ -48,5 +46,4 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
         state_dict[name[len(prefix) :]] = state_dict.pop(name)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

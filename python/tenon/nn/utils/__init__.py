@@ -1,6 +1,6 @@
 """Helpers for parameters: the norm of gradients and its limit, all parameters as one vector, and parameters that are computed."""
 
-from ..._names.absent import module_getattr
+from ..._names.absent import add_module_getattr
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 from .init import skip_init
@@ -31,11 +31,5 @@ __all__ = [
     "weight_norm",
 ]
 
-if not TYPE_CHECKING:
-    _module = module_getattr(__name__, later=("fusion", "parametrizations", "parametrize", "rnn"))
-
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            return _module(name)
-        globals()[name] = found = getattr(_module("fusion"), name)  # what of the list was not imported above
-        return found
+_MODULES = {name: name for name in ("fusion", "parametrizations", "parametrize", "rnn")}
+add_module_getattr(__name__, {**_MODULES, **{name: "fusion" for name in __all__ if name.startswith("fuse_")}})

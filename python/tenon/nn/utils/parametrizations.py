@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import _C
-from ..._names.absent import module_getattr
+from ..._names.absent import add_module_getattr
 from ...arguments import check_module as _check_module
 from ...autograd.grad_mode import no_grad
 from ..module import Module
@@ -114,5 +114,4 @@ def spectral_norm(
 
 
 _check_module(globals())
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 
 from ... import _C
-from ..._names.absent import module_getattr
+from ..._names.absent import add_module_getattr
 from ...arguments import check_module as _check_module
 from ...autograd.grad_mode import no_grad
 from ..container import ModuleDict, ModuleList
@@ -318,5 +318,4 @@ def transfer_parametrizations_and_params(from_module: Module, to_module: Module,
 
 
 _check_module(globals())
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ... import _C
-from ..._names.absent import module_getattr
+from ..._names.absent import add_module_getattr
 from ...arguments import check_module as _check_module, describe
 
 TYPE_CHECKING = False
@@ -255,7 +255,4 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 
 
 _check_module(globals())
-
-
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

@@ -1,6 +1,6 @@
 """Datasets, the order in which they are read, and batches of them, read by this process or by others."""
 
-from ..._names.absent import module_getattr
+from ..._names.absent import add_module_getattr
 from .collate import default_collate, default_convert
 from .dataset import (
     ChainDataset,
@@ -15,8 +15,6 @@ from .dataset import (
 from .dataloader import DataLoader
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
 from .worker import get_worker_info
-
-TYPE_CHECKING = False
 
 __all__ = [
     "BatchSampler",
@@ -39,5 +37,4 @@ __all__ = [
     "random_split",
 ]
 
-if not TYPE_CHECKING:
-    __getattr__ = module_getattr(__name__)
+add_module_getattr(__name__)

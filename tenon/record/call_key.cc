@@ -5,6 +5,7 @@
 
 #include "tenon/record/gate.h"
 #include "tenon/record/recorder.h"
+#include "tenon/record/sink_scope.h"
 
 namespace tenon::record {
 

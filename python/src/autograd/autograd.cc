@@ -105,8 +105,7 @@ int set_data(PyObject* o, PyObject* value, void*) {
 
 PyObject* requires_grad_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"requires_grad"};
-    const auto [on] = spread("requires_grad_", kNames, 1, args, n, keywords);
+    const auto [on] = spread("requires_grad_", {"requires_grad"}, 1, args, n, keywords);
     tensor_of(o).requires_grad_(flag("requires_grad_", "requires_grad", on, true));
     return Py_NewRef(o);
   });

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstddef>
+#include <type_traits>
 
+#include "python/src/interpreter/errors.h"
 #include "python/src/tensor/numbers.h"
 #include "tenon/core/error.h"
 
@@ -36,5 +38,13 @@ inline bool given(PyObject* o) noexcept { return o && o != Py_None; }
 
 /// Throws Error{Type} unless a function got the number of arguments that it takes.
 void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected);
+/// `guarded(f)` of a function that takes so many arguments.
+template <class F>
+auto counted(const char* function, Py_ssize_t given, Py_ssize_t expected, F&& f) noexcept {
+  return guarded([&]() -> std::invoke_result_t<F> {
+    check_count(function, given, expected);
+    return f();
+  });
+}
 
 }  // namespace tenon::python

@@ -61,8 +61,7 @@ Tensor shared_or_new(PyObject* data, std::optional<DType> dtype, const char* fun
 
 PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded("as_tensor", [&] {
-    static constexpr const char* kNames[] = {"data", "dtype", "device"};
-    const auto [data, dtype, device] = spread("as_tensor", kNames, 3, args, n, keywords);
+    const auto [data, dtype, device] = spread("as_tensor", {"data", "dtype", "device"}, 3, args, n, keywords);
     TENON_CHECK(data, Type, "as_tensor() misses argument 'data'");
     const auto t = dtype_argument("as_tensor", dtype);
     Tensor out = shared_or_new(data, t, "as_tensor", !PyBytes_Check(data) && !PyByteArray_Check(data));
@@ -76,8 +75,8 @@ PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* ke
 /// `copy` is the array API's: True asks for a copy, False forbids one, None makes one where it is needed.
 PyObject* as_array(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded("asarray", [&] {
-    static constexpr const char* kNames[] = {"obj", "dtype", "device", "copy", "requires_grad"};
-    const auto [data, dtype, device, copy, requires_grad] = spread("asarray", kNames, 1, args, n, keywords);
+    const auto [data, dtype, device, copy, requires_grad] =
+        spread("asarray", {"obj", "dtype", "device", "copy", "requires_grad"}, 1, args, n, keywords);
     TENON_CHECK(data, Type, "asarray() misses argument 'obj'");
     const auto t = dtype_argument("asarray", dtype);
     const auto d = device_argument("asarray", device);
@@ -240,8 +239,7 @@ PyObject* numpy_array(const Tensor& t) {
 
 PyObject* to_numpy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"force"};
-    const auto [force] = spread("numpy", kNames, 0, args, n, keywords);
+    const auto [force] = spread("numpy", {"force"}, 0, args, n, keywords);
     const Tensor& t = tensor_of(o);
     if (flag("numpy", "force", force)) {
       Tensor host;
@@ -274,8 +272,7 @@ PyObject* to_numpy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
 /// NumPy calls this for np.asarray(x) and np.array(x, dtype).
 PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"dtype", "copy"};
-    const auto [dtype, copy] = spread("__array__", kNames, 1, args, n, keywords);
+    const auto [dtype, copy] = spread("__array__", {"dtype", "copy"}, 1, args, n, keywords);
     TENON_CHECK(!tensor_of(o).requires_grad(), Runtime,
                 "numpy: a tensor that requires grad has no NumPy array; use .detach().numpy()");
     if (const Ref own(wrap(DType::Float32)); given(dtype) && PyObject_TypeCheck(dtype, Py_TYPE(own.get())))
@@ -368,8 +365,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keyword
 // float(), cpu() and the other casts
 
 PyObject* format_argument(const char* method, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  static constexpr const char* kNames[] = {"memory_format"};
-  return spread(method, kNames, 0, args, n, keywords)[0];
+  return spread(method, {"memory_format"}, 0, args, n, keywords)[0];
 }
 
 struct Cast {

@@ -129,8 +129,8 @@ void order_after_producer(const Tensor& t, PyObject* consumer) {
 
 PyObject* to_dlpack(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
-    static constexpr const char* kNames[] = {"stream", "max_version", "dl_device", "copy"};
-    const auto [stream, max_version, dl_device, copy] = spread("__dlpack__", kNames, 0, args, n, keywords);
+    const auto [stream, max_version, dl_device, copy] =
+        spread("__dlpack__", {"stream", "max_version", "dl_device", "copy"}, 0, args, n, keywords);
     Tensor t = tensor_of(o);
     if (t.requires_grad()) buffer_error("__dlpack__: the tensor requires grad; use .detach()");
     const DLDevice own = to_dl("__dlpack__", t.device());
@@ -355,8 +355,7 @@ Tensor import_object(PyObject* source, PyObject* copy, std::optional<Device> ask
 
 PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"x", "device", "copy"};
-    const auto [source, device, copy] = spread("from_dlpack", kNames, 1, args, n, keywords);
+    const auto [source, device, copy] = spread("from_dlpack", {"x", "device", "copy"}, 1, args, n, keywords);
     TENON_CHECK(source, Type, "from_dlpack() misses argument 'x'");
     std::optional<Device> asked;
     if (given(device)) {

@@ -90,8 +90,7 @@ int set_real(PyObject* o, PyObject* value, void* imaginary) {
 
 PyObject* size(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"dim"};
-    const auto [dim] = spread("size", kNames, 1, args, n, keywords);
+    const auto [dim] = spread("size", {"dim"}, 1, args, n, keywords);
     if (!given(dim)) return wrap_size(tensor_of(o).sizes());
     return from_int(tensor_of(o).size(int_argument("size", "dim", dim)));
   });
@@ -99,8 +98,7 @@ PyObject* size(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywo
 
 PyObject* stride(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"dim"};
-    const auto [dim] = spread("stride", kNames, 1, args, n, keywords);
+    const auto [dim] = spread("stride", {"dim"}, 1, args, n, keywords);
     if (!given(dim)) return wrap_tuple(tensor_of(o).strides());
     return from_int(tensor_of(o).stride(int_argument("stride", "dim", dim)));
   });
@@ -108,8 +106,7 @@ PyObject* stride(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* key
 
 PyObject* is_contiguous(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"memory_format"};
-    const auto [format] = spread("is_contiguous", kNames, 0, args, n, keywords);
+    const auto [format] = spread("is_contiguous", {"memory_format"}, 0, args, n, keywords);
     MemoryFormat wanted = MemoryFormat::Contiguous;
     if (given(format)) {
       const auto value = as_memory_format(format);
@@ -212,8 +209,7 @@ PyObject* storage_on(PyObject* o, Device device) {
 
 PyObject* storage_to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"device"};
-    const auto [where] = spread("to", kNames, 1, args, n, keywords);
+    const auto [where] = spread("to", {"device"}, 1, args, n, keywords);
     const auto device = where ? as_device(where) : std::nullopt;
     if (!device) wrong_type("to", "device", "a device or str", where ? where : Py_None);
     return storage_on(o, *device);

@@ -268,15 +268,13 @@ PyObject* nonzero_of(Tensor self, PyObject* as_tuple) {
 
 PyObject* nonzero_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded("nonzero", [&] {
-    static constexpr const char* kNames[] = {"as_tuple"};
-    const auto [as_tuple] = spread("nonzero", kNames, 0, args, n, keywords);
+    const auto [as_tuple] = spread("nonzero", {"as_tuple"}, 0, args, n, keywords);
     return nonzero_of(tensor_of(o), as_tuple);
   });
 }
 PyObject* nonzero_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded("nonzero", [&] {
-    static constexpr const char* kNames[] = {"input", "out", "as_tuple"};
-    const auto [input, out, as_tuple] = spread("nonzero", kNames, 1, args, n, keywords);
+    const auto [input, out, as_tuple] = spread("nonzero", {"input", "out", "as_tuple"}, 1, args, n, keywords);
     if (!input || !is_tensor(input)) wrong_type("nonzero", "input", "a Tensor", input ? input : Py_None);
     if (!given(out)) return nonzero_of(tensor_of(input), as_tuple);
     if (!is_tensor(out)) wrong_type("nonzero", "out", "a Tensor", out);

@@ -70,8 +70,7 @@ PyObject* number_of(const Graph& g, const TensorAttributes& t) {
 #define TENON_BUILDER_FUNCTION(name) PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*)
 
 TENON_BUILDER_FUNCTION(new_graph) {
-  return guarded([&] {
-    check_count("graph", n, 5);
+  return counted("graph", n, 5, [&] {
     builder::Handle handle;
     if (given(args[4])) {
       const auto device = as_device(args[4]);
@@ -88,8 +87,7 @@ TENON_BUILDER_FUNCTION(new_graph) {
 }
 
 TENON_BUILDER_FUNCTION(tensor) {
-  return guarded([&] {
-    check_count("tensor", n, 8);
+  return counted("tensor", n, 8, [&] {
     Graph& g = graph_of(args[0]);
     builder::TensorDescription options{.name = text_of(args[1])};
     if (given(args[2])) options.dim = dims_of("dim", args[2]);
@@ -102,23 +100,20 @@ TENON_BUILDER_FUNCTION(tensor) {
   });
 }
 TENON_BUILDER_FUNCTION(tensor_like) {
-  return guarded([&] {
-    check_count("tensor_like", n, 3);
+  return counted("tensor_like", n, 3, [&] {
     Graph& g = graph_of(args[0]);
     if (!is_tensor(args[1])) wrong_type("tensor_like", "like", "a tensor or an array", args[1]);
     return number_of(g, g.tensor_like(tensor_of(args[1]), text_of(args[2])));
   });
 }
 TENON_BUILDER_FUNCTION(tensor_like_other) {
-  return guarded([&] {
-    check_count("tensor_like", n, 4);
+  return counted("tensor_like", n, 4, [&] {
     Graph& g = graph_of(args[0]);
     return number_of(g, g.tensor_like(tensor_at(graph_of(args[1]), args[2]), text_of(args[3])));
   });
 }
 TENON_BUILDER_FUNCTION(scalar) {
-  return guarded([&] {
-    check_count("tensor_scalar", n, 4);
+  return counted("tensor_scalar", n, 4, [&] {
     Graph& g = graph_of(args[0]);
     Scalar value;
     if (!parse_scalar(args[1], value)) wrong_type("tensor_scalar", "value", "a number", args[1]);
@@ -140,8 +135,7 @@ builder::Attribute attribute_of(const char* name, PyObject* o) {
 }
 
 TENON_BUILDER_FUNCTION(node) {
-  return guarded([&] {
-    check_count("node", n, 6);
+  return counted("node", n, 6, [&] {
     Graph& g = graph_of(args[0]);
     std::vector<TensorAttributes*> inputs;
     each(args[2], [&](PyObject* o) { inputs.push_back(o == Py_None ? nullptr : &tensor_at(g, o)); });
@@ -158,8 +152,7 @@ TENON_BUILDER_FUNCTION(node) {
 }
 
 TENON_BUILDER_FUNCTION(set) {
-  return guarded([&] {
-    check_count("set", n, 4);
+  return counted("set", n, 4, [&] {
     TensorAttributes& t = tensor_at(graph_of(args[0]), args[1]);
     const std::string what = text_of(args[2]);
     PyObject* const value = args[3];
@@ -184,8 +177,7 @@ TENON_BUILDER_FUNCTION(set) {
 
 /// (uid, name, dim, stride, dtype, is output, is virtual, is passed by value, whether the user gave the UID)
 TENON_BUILDER_FUNCTION(get) {
-  return guarded([&] {
-    check_count("get", n, 2);
+  return counted("get", n, 2, [&] {
     const TensorAttributes& t = tensor_at(graph_of(args[0]), args[1]);
     const Ref dim = list_of(t.dim(), PyLong_FromLongLong), stride = list_of(t.stride(), PyLong_FromLongLong);
     const Ref dtype(t.data_type() ? checked(wrap(*t.data_type())) : Py_NewRef(Py_None));
@@ -204,8 +196,7 @@ PyObject* step(PyObject*, PyObject* o) {
 }
 
 TENON_BUILDER_FUNCTION(create_plans) {
-  return guarded([&] {
-    check_count("create_execution_plans", n, 2);
+  return counted("create_execution_plans", n, 2, [&] {
     std::vector<builder::HeuristicMode> modes;
     each(args[1], [&](PyObject* o) {
       const std::string mode = text_of(o);
@@ -219,8 +210,7 @@ TENON_BUILDER_FUNCTION(create_plans) {
   });
 }
 TENON_BUILDER_FUNCTION(create_plan) {
-  return guarded([&] {
-    check_count("create_execution_plan", n, 3);
+  return counted("create_execution_plan", n, 3, [&] {
     builder::Knobs knobs;
     PyObject *key, *value;
     const std::string engine = text_of(args[1]);
@@ -235,8 +225,7 @@ TENON_BUILDER_FUNCTION(create_plan) {
   });
 }
 TENON_BUILDER_FUNCTION(build_plans) {
-  return guarded([&] {
-    check_count("build_plans", n, 2);
+  return counted("build_plans", n, 2, [&] {
     graph_of(args[0]).build_plans(flag("build_plans", "all", args[1])
                                       ? builder::BuildPolicy::All
                                       : builder::BuildPolicy::HeuristicsChoice);
@@ -249,32 +238,27 @@ size_t index_of(const char* function, PyObject* o) {
   return static_cast<size_t>(index);
 }
 TENON_BUILDER_FUNCTION(build_plan) {
-  return guarded([&] {
-    check_count("build_plan_at_index", n, 2);
-    graph_of(args[0]).build_plan_at_index(index_of("build_plan_at_index", args[1]));
-  });
+  return counted("build_plan_at_index", n, 2,
+                 [&] { graph_of(args[0]).build_plan_at_index(index_of("build_plan_at_index", args[1])); });
 }
 PyObject* count(PyObject*, PyObject* o) {
   return guarded([&] { return checked(PyLong_FromSize_t(graph_of(o).execution_plan_count())); });
 }
 TENON_BUILDER_FUNCTION(plan_name) {
-  return guarded([&] {
-    check_count("get_plan_name_at_index", n, 2);
+  return counted("get_plan_name_at_index", n, 2, [&] {
     return checked(
         to_python(graph_of(args[0]).plan_name_at_index(index_of("get_plan_name_at_index", args[1]))));
   });
 }
 TENON_BUILDER_FUNCTION(deselect) {
-  return guarded([&] {
-    check_count("deselect_engines", n, 2);
+  return counted("deselect_engines", n, 2, [&] {
     std::vector<std::string> names;
     each(args[1], [&](PyObject* o) { names.push_back(text_of(o)); });
     graph_of(args[0]).deselect_engines(names);
   });
 }
 TENON_BUILDER_FUNCTION(deselect_workspace) {
-  return guarded([&] {
-    check_count("deselect_workspace_greater_than", n, 2);
+  return counted("deselect_workspace_greater_than", n, 2, [&] {
     const int64_t nbytes = int_argument("deselect_workspace_greater_than", "nbytes", args[1]);
     TENON_CHECK(nbytes >= 0, Value,
                 fmt::format("deselect_workspace_greater_than: nbytes must be at least 0, got {}", nbytes));
@@ -282,8 +266,7 @@ TENON_BUILDER_FUNCTION(deselect_workspace) {
   });
 }
 TENON_BUILDER_FUNCTION(workspace_size) {
-  return guarded([&] {
-    check_count("get_workspace_size", n, 2);
+  return counted("get_workspace_size", n, 2, [&] {
     const Graph& g = graph_of(args[0]);
     return checked(PyLong_FromSize_t(given(args[1])
                                          ? g.workspace_size_at_index(index_of("get_workspace_size", args[1]))
@@ -322,8 +305,7 @@ PyObject* serialize(PyObject*, PyObject* o) {
   });
 }
 TENON_BUILDER_FUNCTION(deserialize) {
-  return guarded([&] {
-    check_count("deserialize", n, 2);
+  return counted("deserialize", n, 2, [&] {
     Graph& graph = graph_of(args[0]);
     if (!PyObject_CheckBuffer(args[1]))
       wrong_type("deserialize", "data", "bytes, as serialize() returns them", args[1]);
@@ -335,8 +317,7 @@ TENON_BUILDER_FUNCTION(deserialize) {
 
 /// name_of(graph, uid): the name of a tensor; None if there is none.
 TENON_BUILDER_FUNCTION(name_of_tensor) {
-  return guarded([&] {
-    check_count("name_of", n, 2);
+  return counted("name_of", n, 2, [&] {
     int64_t uid = 0;
     const bool known = parse_int(args[1], uid) && uid > 0;
     const TensorAttributes* const t =
@@ -414,8 +395,7 @@ std::unordered_map<uint64_t, Address> pack_of(const Graph& g, PyObject* dict,
 
 /// execute(graph, {uid: tensor or address}, workspace, index, handle)
 TENON_BUILDER_FUNCTION(execute) {
-  return guarded([&] {
-    check_count("execute", n, 5);
+  return counted("execute", n, 5, [&] {
     const Graph& g = graph_of(args[0]);
     const graph::Plan& plan = given(args[3]) ? *g.plan_at_index(index_of("execute", args[3])) : *g.plan();
     std::vector<const Tensor*> written;
@@ -428,8 +408,7 @@ TENON_BUILDER_FUNCTION(execute) {
 }
 /// autotune(graph, {uid: tensor or address}, workspace, milliseconds, handle): [(name, nanoseconds, reason)]
 TENON_BUILDER_FUNCTION(autotune) {
-  return guarded([&] {
-    check_count("autotune", n, 5);
+  return counted("autotune", n, 5, [&] {
     Graph& g = graph_of(args[0]);
     double budget = 0;
     if (!parse_float(args[3], budget)) wrong_type("autotune", "budget_ms", "a number", args[3]);
@@ -452,8 +431,7 @@ TENON_BUILDER_FUNCTION(autotune) {
 }
 /// execute_ptrs(graph, addresses, workspace, handle)
 TENON_BUILDER_FUNCTION(execute_ptrs) {
-  return guarded([&] {
-    check_count("_execute_with_ptrs", n, 4);
+  return counted("_execute_with_ptrs", n, 4, [&] {
     const Graph& g = graph_of(args[0]);
     SmallVector<Address, 16> sorted;
     const graph::Plan& plan = *g.plan();

@@ -256,8 +256,7 @@ Storage placed(PyObject* place, Storage storage, const std::string& device) {
 }  // namespace
 
 PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("load", n, 4);
+  return counted("load", n, 4, [&] {
     const bool is_path = PyBytes_Check(args[0]);
     const std::string path = is_path ? path_argument("load", args[0]) : std::string();
     const std::string name = path_argument("load", args[1]);

@@ -47,8 +47,7 @@ Event& event_argument(PyObject* o) {
 }
 
 PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("load_device", n, 3);
+  return counted("load_device", n, 3, [&] {
     const std::string path = text_argument("load_device", "path", args[0]);
     const std::string name = args[1] == Py_None ? "" : text_argument("load_device", "name", args[1]);
     DeviceOptions options;
@@ -140,10 +139,7 @@ PyObject* new_stream(PyObject*, PyObject* o) {
 }
 
 PyObject* check(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("Stream", n, 2);
-    stream_argument("Stream", args[0], args[1]);
-  });
+  return counted("Stream", n, 2, [&] { stream_argument("Stream", args[0], args[1]); });
 }
 
 PyObject* current(PyObject*, PyObject* o) {
@@ -154,15 +150,12 @@ PyObject* current(PyObject*, PyObject* o) {
 }
 
 PyObject* set_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("set_stream", n, 2);
-    set_current_stream(stream_argument("set_stream", args[0], args[1]));
-  });
+  return counted("set_stream", n, 2,
+                 [&] { set_current_stream(stream_argument("set_stream", args[0], args[1])); });
 }
 
 PyObject* synchronize_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("synchronize", n, 2);
+  return counted("synchronize", n, 2, [&] {
     const Stream stream = stream_argument("synchronize", args[0], args[1]);
     {
       const ReleaseGil released;
@@ -182,25 +175,20 @@ PyObject* synchronize(PyObject*, PyObject* o) {
 }
 
 PyObject* new_event(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("Event", n, 2);
+  return counted("Event", n, 2, [&] {
     const Device device = device_argument("Event", args[0]);
     return to_capsule(std::make_unique<Event>(device, flag("Event", "enable_timing", args[1])), kEventName);
   });
 }
 
 PyObject* record_event(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("record", n, 3);
-    event_argument(args[0]).record(stream_argument("record", args[1], args[2]));
-  });
+  return counted("record", n, 3,
+                 [&] { event_argument(args[0]).record(stream_argument("record", args[1], args[2])); });
 }
 
 PyObject* wait_event(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("wait", n, 3);
-    event_argument(args[0]).wait(stream_argument("wait", args[1], args[2]));
-  });
+  return counted("wait", n, 3,
+                 [&] { event_argument(args[0]).wait(stream_argument("wait", args[1], args[2])); });
 }
 
 PyObject* query_event(PyObject*, PyObject* event) {
@@ -218,8 +206,7 @@ PyObject* synchronize_event(PyObject*, PyObject* o) {
 }
 
 PyObject* elapsed(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("elapsed_time", n, 2);
+  return counted("elapsed_time", n, 2, [&] {
     return PyFloat_FromDouble(event_argument(args[0]).elapsed_until(event_argument(args[1])));
   });
 }
@@ -261,8 +248,7 @@ PyObject* host_memory_stats(PyObject*, PyObject* o) {
 }
 
 PyObject* set_expandable(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("set_allocator_settings", n, 2);
+  return counted("set_allocator_settings", n, 2, [&] {
     const Device device = memory_device("set_allocator_settings", args[0]);
     allocator_for(device).set_expandable_segments(
         device, flag("set_allocator_settings", "expandable_segments", args[1]));
@@ -270,8 +256,7 @@ PyObject* set_expandable(PyObject*, PyObject* const* args, Py_ssize_t n, PyObjec
 }
 
 PyObject* summary(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("memory_summary", n, 2);
+  return counted("memory_summary", n, 2, [&] {
     const Device device = memory_device("memory_summary", args[0]);
     return to_python(memory_summary(to_string(device), allocator_for(device).memory_stats(device),
                                     flag("memory_summary", "abbreviated", args[1])));
@@ -287,8 +272,7 @@ PyObject* snapshot(PyObject*, PyObject* o) {
 }
 
 PyObject* record_history(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("record_memory_history", n, 2);
+  return counted("record_memory_history", n, 2, [&] {
     const Device device = memory_device("record_memory_history", args[0]);
     allocator_for(device).record_memory_history(
         device, number_argument("record_memory_history", "max_entries", args[1]));
@@ -343,8 +327,7 @@ PyObject* memory_info(PyObject*, PyObject* o) {
 }
 
 PyObject* record_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("record_stream", n, 3);
+  return counted("record_stream", n, 3, [&] {
     if (!is_tensor(args[0])) wrong_type("record_stream", "input", "a Tensor", args[0]);
     const Storage& storage = tensor_of(args[0]).storage();
     const Device device = resolved(storage->device());

@@ -55,8 +55,7 @@ PyObject* defined_at(PyObject*, PyObject* o) {
 }
 
 PyObject* has_kernel_for_key(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("has_kernel_for_key", n, 2);
+  return counted("has_kernel_for_key", n, 2, [&] {
     const auto key = key_argument("has_kernel_for_key", args[1]);
     const OperatorHandle op = operator_argument("has_kernel_for_key", "op", args[0]);
     return PyBool_FromLong(key && Dispatcher::singleton().has_kernel_for_key(op, *key));
@@ -64,8 +63,7 @@ PyObject* has_kernel_for_key(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
 }
 
 PyObject* has_kernel_for_any_key(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("has_kernel_for_any_key", n, 2);
+  return counted("has_kernel_for_any_key", n, 2, [&] {
     const DispatchKeySet* keys = as_key_set(args[1]);
     if (!keys) wrong_type("has_kernel_for_any_key", "keys", "a DispatchKeySet", args[1]);
     return PyBool_FromLong(Dispatcher::singleton().has_kernel_for_any_key(
@@ -74,8 +72,7 @@ PyObject* has_kernel_for_any_key(PyObject*, PyObject* const* args, Py_ssize_t n,
 }
 
 PyObject* is_fallthrough(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("is_fallthrough", n, 2);
+  return counted("is_fallthrough", n, 2, [&] {
     const auto key = key_argument("is_fallthrough", args[1]);
     const OperatorHandle op = operator_argument("is_fallthrough", "op", args[0]);
     return PyBool_FromLong(key && Dispatcher::singleton().is_fallthrough(op, *key));
@@ -90,8 +87,7 @@ PyObject* alias_key(PyObject*, PyObject* key) {
 }
 
 PyObject* included_in_alias(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("is_included_in_alias", n, 2);
+  return counted("is_included_in_alias", n, 2, [&] {
     const auto named = [&](PyObject* o) {
       return known_key(text_argument("is_included_in_alias", "key", o));
     };

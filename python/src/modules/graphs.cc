@@ -40,8 +40,7 @@ PyObject* new_graph(PyObject*, PyObject*) {
 }
 
 PyObject* begin(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("capture_begin", n, 3);
+  return counted("capture_begin", n, 3, [&] {
     DeviceGraph& graph = graph_argument(args[0]);
     const Stream stream = current_stream(device_argument("capture_begin", args[1]));
     const Pool pool = args[2] == Py_None ? nullptr : from_capsule<Pool>(args[2], kPoolName);
@@ -99,8 +98,7 @@ PyObject* capturing(PyObject*, PyObject* o) {
 }
 
 PyObject* capturing_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("is_stream_capturing", n, 2);
+  return counted("is_stream_capturing", n, 2, [&] {
     const Device device = device_argument("is_stream_capturing", args[0]);
     const unsigned long long id = PyLong_AsUnsignedLongLong(args[1]);
     if (PyErr_Occurred()) throw PythonError();

@@ -34,8 +34,7 @@ Ref tensor_list(std::vector<Tensor> tensors) {
 }
 
 PyObject* begin(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("begin", n, 2);
+  return counted("begin", n, 2, [&] {
     auto builder = std::make_unique<Inference::Builder>(tensors_of("an input", args[0]),
                                                         InferenceOptions{.exact = args[1] == Py_True});
     const Ref inputs = tensor_list(builder->inputs());
@@ -45,8 +44,7 @@ PyObject* begin(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
 }
 
 PyObject* finish(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("finish", n, 2);
+  return counted("finish", n, 2, [&] {
     auto& builder = from_capsule<Inference::Builder>(args[0], kBuilderName);
     auto made = std::make_unique<Inference>(builder.finish(tensors_of("a result", args[1])));
     return to_capsule(std::move(made), kName);
@@ -60,8 +58,7 @@ PyObject* abandon(PyObject*, PyObject* o) {
 
 /// The outputs for a tuple or list of tensors; None where the plan was made for others.
 PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&]() -> PyObject* {
-    check_count("run", n, 2);
+  return counted("run", n, 2, [&]() -> PyObject* {
     const auto& inference = from_capsule<Inference>(args[0], kName);
     std::vector<Tensor> inputs;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(args[1]); ++i) {
@@ -84,8 +81,7 @@ PyObject* report(PyObject*, PyObject* o) {
 }
 
 PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("save", n, 2);
+  return counted("save", n, 2, [&] {
     const auto& inference = from_capsule<Inference>(args[0], kName);
     const std::string path = path_argument("save_program", args[1]);
     {

@@ -68,8 +68,7 @@ PyObject* has_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) 
 }
 PyObject* trace(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"on", "shapes", "times"};
-    const auto [on, shapes, times] = spread("trace", kNames, 3, args, n, keywords);
+    const auto [on, shapes, times] = spread("trace", {"on", "shapes", "times"}, 3, args, n, keywords);
     if (on && flag("trace", "on", on))
       set_dispatch_trace(
           TraceLines{.shapes = flag("trace", "shapes", shapes), .times = flag("trace", "times", times)});
@@ -210,8 +209,7 @@ PyObject* kernels_outside_calls(PyObject*, PyObject*) {
 
 PyObject* fallback_counts(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"device"};
-    const auto [device] = spread("fallbacks", kNames, 1, args, n, keywords);
+    const auto [device] = spread("fallbacks", {"device"}, 1, args, n, keywords);
     const std::optional<Device> only = given(device) ? as_device(device) : std::nullopt;
     if (given(device) && !only) wrong_type("fallbacks", "device", "a device or str", device);
     std::map<std::string, FallbackCount> sums;
@@ -266,8 +264,7 @@ PyObject* argument_types() {
 
 PyObject* can_cast_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"from_", "to"};
-    const auto [from, to] = spread("can_cast", kNames, 2, args, n, keywords);
+    const auto [from, to] = spread("can_cast", {"from_", "to"}, 2, args, n, keywords);
     TENON_CHECK(given(from) && given(to) && as_dtype(from) && as_dtype(to), Type,
                 "can_cast() takes two dtypes");
     return PyBool_FromLong(can_cast(*as_dtype(from), *as_dtype(to)));

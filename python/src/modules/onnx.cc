@@ -55,8 +55,7 @@ const onnx::Model& model_argument(PyObject* capsule) {
 }
 
 PyObject* load_model(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("load", n, 2);
+  return counted("load", n, 2, [&] {
     auto model = read_source("onnx.load", args, [](const auto& source) {
       return std::make_unique<onnx::Model>(onnx::load(source));
     });
@@ -106,8 +105,7 @@ PyObject* object_of(const onnx::Item& item) {
 }
 
 PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("run", n, 3);
+  return counted("run", n, 3, [&] {
     const onnx::Model& model = model_argument(args[0]);
     std::vector<onnx::Item> inputs;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); ++i)
@@ -128,8 +126,7 @@ PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
 }
 
 PyObject* contents(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("contents", n, 2);
+  return counted("contents", n, 2, [&] {
     const onnx::Contents found =
         read_source("onnx.contents", args, [](const auto& source) { return onnx::contents(source); });
     const Ref inputs = list_of(found.inputs, port_object), outputs = list_of(found.outputs, port_object);
@@ -163,8 +160,7 @@ void each_item(PyObject* list, const Take& take) {
 }
 
 PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("save", n, 7);
+  return counted("save", n, 7, [&] {
     std::vector<const Inference*> traces;
     each_item(args[0], [&](PyObject* o) { traces.push_back(&inference_argument(o)); });
     const std::string path = path_argument("onnx.save", args[1]);

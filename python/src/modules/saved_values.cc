@@ -305,8 +305,7 @@ void write_all(PyObject* file, io::Bytes left) {
 }  // namespace
 
 PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("save", n, 2);
+  return counted("save", n, 2, [&] {
     const bool is_path = PyBytes_Check(args[1]);
     const std::string path = is_path ? path_argument("save", args[1]) : std::string();
     Nodes nodes;

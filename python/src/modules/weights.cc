@@ -78,8 +78,7 @@ safetensors::Metadata metadata_argument(PyObject* o) {
 }
 
 PyObject* save_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&]() -> PyObject* {
-    check_count("save_safetensors", n, 3);
+  return counted("save_safetensors", n, 3, [&]() -> PyObject* {
     const StateDict tensors = tensors_argument(args[1]);
     const safetensors::Metadata metadata = metadata_argument(args[2]);
     if (args[0] == Py_None) {
@@ -110,8 +109,7 @@ PyObject* dict_of(const StateDict& tensors) {
 }
 
 PyObject* load_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("load_safetensors", n, 2);
+  return counted("load_safetensors", n, 2, [&] {
     const std::string path = path_argument("load_file", args[0]);
     const bool mmap = flag("load_file", "mmap", args[1]);
     StateDict out;
@@ -140,8 +138,7 @@ const safetensors::File& file_argument(PyObject* capsule) {
 }
 
 PyObject* open_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("open_safetensors", n, 2);
+  return counted("open_safetensors", n, 2, [&] {
     const std::string path = path_argument("safe_open", args[0]);
     const bool mmap = flag("safe_open", "mmap", args[1]);
     std::unique_ptr<safetensors::File> file;
@@ -181,8 +178,7 @@ PyObject* metadata(PyObject*, PyObject* o) {
 }
 
 PyObject* tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("tensor", n, 2);
+  return counted("tensor", n, 2, [&] {
     const safetensors::File& file = file_argument(args[0]);
     const std::string name = utf8("get_tensor", args[1]);
     Tensor out;

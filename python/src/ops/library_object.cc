@@ -72,8 +72,7 @@ void dealloc(PyObject* o) {
 
 /// define(schema, names of tags, file, line)
 PyObject* define(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("define", n, 4);
+  return counted("define", n, 4, [&] {
     const std::string text = text_argument("define", "schema", args[0]);
     Tags tags;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i)
@@ -84,8 +83,7 @@ PyObject* define(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
 
 /// impl(name, key, function, with_keyset, file, line); if function is None, calls fall through the key.
 PyObject* impl(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("impl", n, 6);
+  return counted("impl", n, 6, [&] {
     const std::string name = text_argument("impl", "name", args[0]);
     const DispatchKey key = key_to_fill(text_argument("impl", "dispatch_key", args[1]));
     const SourceLocation where = place("impl", args[4], args[5]);
@@ -101,8 +99,7 @@ PyObject* impl(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
 
 /// fallback(key, function, file, line); if function is None, calls fall through the key.
 PyObject* fallback(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("fallback", n, 4);
+  return counted("fallback", n, 4, [&] {
     const std::string name = text_argument("fallback", "dispatch_key", args[0]);
     const SourceLocation where = place("fallback", args[2], args[3]);
     Registered& all = registered_of(o);
@@ -134,8 +131,7 @@ std::string node_name(const std::string& op) {
 
 /// autograd(name, backward or None, setup_context or None, file, line)
 PyObject* autograd_formula(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("autograd", n, 5);
+  return counted("autograd", n, 5, [&] {
     const std::string name = text_argument("register_autograd", "op", args[0]);
     const auto function = [&](PyObject* f, const char* what) -> PyObject* {
       if (f == Py_None) return nullptr;
@@ -152,8 +148,7 @@ PyObject* autograd_formula(PyObject* o, PyObject* const* args, Py_ssize_t n, PyO
 
 /// not_differentiable(name, file, line)
 PyObject* not_differentiable(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("not_differentiable", n, 3);
+  return counted("not_differentiable", n, 3, [&] {
     const std::string name = text_argument("register_not_differentiable", "op", args[0]);
     library_of(o).impl(name, kAutogradAlias, autograd::not_differentiable(),
                        place("register_not_differentiable", args[1], args[2]));
@@ -215,8 +210,7 @@ PyObject* op_schema(PyObject*, PyObject* name) {
 /// _python_kernel("ns::name.overload", keys): the function of Python that a call with these keys runs, or
 /// None.
 PyObject* python_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&]() -> PyObject* {
-    check_count("_python_kernel", n, 2);
+  return counted("_python_kernel", n, 2, [&]() -> PyObject* {
     const DispatchKeySet* const keys = as_key_set(args[1]);
     if (!keys) wrong_type("_python_kernel", "keys", "DispatchKeySet", args[1]);
     const auto op = find_op("_python_kernel", args[0]);

@@ -242,11 +242,7 @@ PyObject* to_numpy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
     const auto [force] = spread("numpy", {"force"}, 0, args, n, keywords);
     const Tensor& t = tensor_of(o);
     if (flag("numpy", "force", force)) {
-      Tensor host;
-      {
-        const ReleaseGil waits(!t.device().is_cpu());
-        host = t.detach().to(kCPU);
-      }
+      auto host = without_gil(!t.device().is_cpu(), [&] { return t.detach().to(kCPU); });
       return numpy_array(host);
     }
     TENON_CHECK(!t.requires_grad(), Runtime,
@@ -312,11 +308,8 @@ PyObject* convert(const char* method, PyObject* o, const TensorOptions& options,
       same_device(options.device_opt.value_or(self.device()), self.device())) {
     return Py_NewRef(o);
   }
-  Tensor result;
-  {
-    const ReleaseGil gil(self.numel() >= kReleaseGilElements);
-    result = self.to(options, non_blocking, copy, wanted);
-  }
+  auto result = without_gil(self.numel() >= kReleaseGilElements,
+                            [&] { return self.to(options, non_blocking, copy, wanted); });
   return wrap(std::move(result));
 }
 

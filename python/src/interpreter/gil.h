@@ -74,6 +74,17 @@ class ReleaseGil {
   PyThreadState* state_ = nullptr;
 };
 
+/// What `f` returns, which runs without the interpreter lock if `release` is true.
+template <class F>
+auto without_gil(bool release, F&& f) {
+  const ReleaseGil released(release);
+  return std::forward<F>(f)();
+}
+template <class F>
+auto without_gil(F&& f) {
+  return without_gil(true, std::forward<F>(f));
+}
+
 /// Says that this thread, which does not hold the lock, computes or that it waits; returns what it did
 /// before. The process exits only after threads that compute have finished.
 bool set_computing(bool on) noexcept;

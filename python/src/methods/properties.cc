@@ -199,11 +199,7 @@ PyObject* storage_on(PyObject* o, Device device) {
   if (same_device(s->device(), device)) return Py_NewRef(o);
   const Dims bytes{static_cast<int64_t>(s.nbytes())};
   const Tensor all(TensorImpl::make(s, DType::UInt8, bytes));
-  Tensor moved;
-  {
-    const ReleaseGil waits;
-    moved = all.to(device);
-  }
+  auto moved = without_gil([&] { return all.to(device); });
   return wrap(moved.storage());
 }
 

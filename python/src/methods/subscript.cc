@@ -180,11 +180,8 @@ PyObject* get_item(PyObject* o, PyObject* key) {
       return wrap(select_at(self, 0, position));
     const Selection s(self, key);
     if (s.has_tensors()) {
-      Tensor result;
-      {
-        const ReleaseGil gil(self.numel() >= kReleaseGilElements);
-        result = index(s.view(), s.tensors());
-      }
+      auto result =
+          without_gil(self.numel() >= kReleaseGilElements, [&] { return index(s.view(), s.tensors()); });
       return wrap(std::move(result));
     }
     return wrap(s.view().is_same(self) ? alias(self) : s.view());

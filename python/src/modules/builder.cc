@@ -417,11 +417,7 @@ TENON_BUILDER_FUNCTION(autotune) {
     const auto pack = pack_of(g, args[1], outputs);
     const Stream stream = stream_of(g, args[4]);
     const builder::Handle handle{.device = stream.device, .stream = stream};
-    std::vector<graph::Trial> trials;
-    {
-      const ReleaseGil released(true);
-      trials = g.autotune(pack, workspace, budget, &handle);
-    }
+    auto trials = without_gil([&] { return g.autotune(pack, workspace, budget, &handle); });
     return list_of(trials,
                    [&](const graph::Trial& t) {
                      return Py_BuildValue("sds", t.name.c_str(), t.ns, t.reason.c_str());

@@ -277,10 +277,7 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargs, PyObject
     const std::span<Tensor> results =
         many.empty() ? std::span<Tensor>(few.data(), plan->num_results()) : many;
     take_out(self, call.out, results);
-    {
-      const ReleaseGil released(plan->traffic() > kLongPlanBytes);
-      plan->run(call.span(), results);
-    }
+    without_gil(plan->traffic() > kLongPlanBytes, [&] { plan->run(call.span(), results); });
     return wrap_results(results);
   });
 }

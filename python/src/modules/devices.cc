@@ -55,11 +55,7 @@ PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
     for (Py_ssize_t at = 0; PyDict_Next(args[2], &at, &key, &value);)
       options.emplace_back(text_argument("load_device", "options", key),
                            text_argument("load_device", "options", value));
-    Device device;
-    {
-      const ReleaseGil released;
-      device = load_device(path, name, options);
-    }
+    auto device = without_gil([&] { return load_device(path, name, options); });
     return to_python(std::string(backend_name(device.backend)));
   });
 }
@@ -157,20 +153,14 @@ PyObject* set_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) 
 PyObject* synchronize_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return counted("synchronize", n, 2, [&] {
     const Stream stream = stream_argument("synchronize", args[0], args[1]);
-    {
-      const ReleaseGil released;
-      stream.synchronize();
-    }
+    without_gil([&] { stream.synchronize(); });
   });
 }
 
 PyObject* synchronize(PyObject*, PyObject* o) {
   return guarded([&] {
     const Device device = device_argument("synchronize", o);
-    {
-      const ReleaseGil released;
-      synchronize_device(device);
-    }
+    without_gil([&] { synchronize_device(device); });
   });
 }
 
@@ -198,10 +188,7 @@ PyObject* query_event(PyObject*, PyObject* event) {
 PyObject* synchronize_event(PyObject*, PyObject* o) {
   return guarded([&] {
     const Event& event = event_argument(o);
-    {
-      const ReleaseGil released;
-      event.synchronize();
-    }
+    without_gil([&] { event.synchronize(); });
   });
 }
 
@@ -296,11 +283,7 @@ PyObject* reset_sums(PyObject*, PyObject* o) {
 PyObject* empty(PyObject*, PyObject* o) {
   return guarded([&] {
     const Device device = memory_device("empty_cache", o);
-    size_t emptied = 0;
-    {
-      const ReleaseGil released;
-      emptied = allocator_for(device).empty_cache(device);
-    }
+    auto emptied = without_gil([&] { return allocator_for(device).empty_cache(device); });
     if (DeviceRuntime* runtime = device_runtime(device.backend)) runtime->throw_unreported();
     return PyLong_FromSize_t(emptied);
   });

@@ -27,12 +27,7 @@ Device device_argument(const char* function, PyObject* o) {
 /// Runs `f`, which may wait for the device, without the interpreter's lock; None.
 template <class F>
 PyObject* unlocked(F&& f) {
-  return guarded([&] {
-    {
-      const ReleaseGil released;
-      f();
-    }
-  });
+  return guarded([&] { without_gil([&] { f(); }); });
 }
 
 PyObject* new_graph(PyObject*, PyObject*) {

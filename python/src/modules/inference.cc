@@ -67,11 +67,7 @@ PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
       inputs.push_back(tensor_of(item));
     }
     if (!inference.fits(inputs)) return Py_NewRef(Py_None);
-    std::vector<Tensor> outputs;
-    {
-      const ReleaseGil released;
-      outputs = inference(inputs);
-    }
+    auto outputs = without_gil([&] { return inference(inputs); });
     return tensor_list(std::move(outputs)).release();
   });
 }
@@ -84,21 +80,14 @@ PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return counted("save", n, 2, [&] {
     const auto& inference = from_capsule<Inference>(args[0], kName);
     const std::string path = path_argument("save_program", args[1]);
-    {
-      const ReleaseGil released;
-      save_program(inference, path);
-    }
+    without_gil([&] { save_program(inference, path); });
   });
 }
 
 PyObject* load(PyObject*, PyObject* o) {
   return guarded([&] {
     const std::string path = path_argument("load_program", o);
-    std::unique_ptr<Inference> made;
-    {
-      const ReleaseGil released;
-      made = std::make_unique<Inference>(load_program(path));
-    }
+    auto made = without_gil([&] { return std::make_unique<Inference>(load_program(path)); });
     const auto count = static_cast<long long>(made->outputs().size());
     const Ref capsule(to_capsule(std::move(made), kName));
     return checked(Py_BuildValue("OL", capsule.get(), count));

@@ -22,11 +22,7 @@ PyObject* reset_sums(PyObject*, PyObject*) {
 }
 
 PyObject* empty_cache(PyObject*, PyObject*) {
-  size_t emptied = 0;
-  {
-    const ReleaseGil released;
-    emptied = empty_cpu_cache();
-  }
+  auto emptied = without_gil([&] { return empty_cpu_cache(); });
   return PyLong_FromSize_t(emptied);
 }
 

@@ -116,11 +116,7 @@ PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
       if (!is_tensor(part)) wrong_type("onnx.Model", "a parameter or buffer", "a Tensor", part);
       parts.push_back(tensor_of(part));
     }
-    std::vector<onnx::Item> outputs;
-    {
-      const ReleaseGil released;
-      outputs = model.run_items(std::move(inputs), parts);
-    }
+    auto outputs = without_gil([&] { return model.run_items(std::move(inputs), parts); });
     return list_of(outputs, object_of).release();
   });
 }
@@ -175,10 +171,7 @@ PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
     each_item(args[6], [&](PyObject* o) {
       options.weights.emplace_back(string_of(PyTuple_GET_ITEM(o, 0)), tensor_of(PyTuple_GET_ITEM(o, 1)));
     });
-    {
-      const ReleaseGil released;
-      onnx::save(traces, path, options);
-    }
+    without_gil([&] { onnx::save(traces, path, options); });
   });
 }
 

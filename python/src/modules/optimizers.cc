@@ -112,10 +112,8 @@ PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
                                     .nesterov = flag("SGD", "nesterov", args[6]),
                                     .maximize = flag("SGD", "maximize", args[7])};
     note_updates(args[0], params);
-    {
-      const ReleaseGil gil(total_elements(params) >= kReleaseGilElements);
-      optim::sgd_step(params, momentum, options);
-    }
+    without_gil(total_elements(params) >= kReleaseGilElements,
+                [&] { optim::sgd_step(params, momentum, options); });
     for (size_t i = 0; i < slots.size(); ++i) store(slots[i], names().momentum_buffer, momentum[i]);
   });
 }
@@ -154,10 +152,8 @@ PyObject* adam(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
         .amsgrad = flag("Adam", "amsgrad", args[8]),
         .maximize = flag("Adam", "maximize", args[9])};
     note_updates(args[0], params);
-    {
-      const ReleaseGil gil(total_elements(params) >= kReleaseGilElements);
-      optim::adam_step(params, states, options);
-    }
+    without_gil(total_elements(params) >= kReleaseGilElements,
+                [&] { optim::adam_step(params, states, options); });
     for (size_t i = 0; i < states.size(); ++i) {
       if (states[i].step == steps[i]) continue;  // a parameter without a gradient
       const Ref step(checked(PyLong_FromLongLong(states[i].step)));

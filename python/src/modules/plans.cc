@@ -30,11 +30,7 @@ PyObject* info(PyObject*, PyObject*) {
 
 PyObject* entries(PyObject*, PyObject*) {
   return guarded([] {
-    std::vector<Folder::Entry> found;
-    {
-      const ReleaseGil released;
-      found = PlanCache::get().list();
-    }
+    auto found = without_gil([&] { return PlanCache::get().list(); });
     Ref list(checked(PyList_New(0)));
     for (const Folder::Entry& e : found) {
       const Ref entry(checked(PyDict_New()));

@@ -82,18 +82,11 @@ PyObject* save_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
     const StateDict tensors = tensors_argument(args[1]);
     const safetensors::Metadata metadata = metadata_argument(args[2]);
     if (args[0] == Py_None) {
-      std::string bytes;
-      {
-        const ReleaseGil released;
-        bytes = safetensors::save(tensors, metadata);
-      }
+      auto bytes = without_gil([&] { return safetensors::save(tensors, metadata); });
       return checked(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
     }
     const std::string path = path_argument("save_file", args[0]);
-    {
-      const ReleaseGil released;
-      safetensors::save_file(tensors, path, metadata);
-    }
+    without_gil([&] { safetensors::save_file(tensors, path, metadata); });
     return Py_NewRef(Py_None);
   });
 }
@@ -112,11 +105,7 @@ PyObject* load_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
   return counted("load_safetensors", n, 2, [&] {
     const std::string path = path_argument("load_file", args[0]);
     const bool mmap = flag("load_file", "mmap", args[1]);
-    StateDict out;
-    {
-      const ReleaseGil released;
-      out = safetensors::load_file(path, {.mmap = mmap});
-    }
+    auto out = without_gil([&] { return safetensors::load_file(path, {.mmap = mmap}); });
     return dict_of(out);
   });
 }
@@ -124,11 +113,7 @@ PyObject* load_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
 PyObject* read_safetensors(PyObject*, PyObject* o) {
   return guarded([&] {
     const Buffer buffer(o, "load", "data");
-    StateDict out;
-    {
-      const ReleaseGil released;
-      out = safetensors::load(buffer.bytes());
-    }
+    auto out = without_gil([&] { return safetensors::load(buffer.bytes()); });
     return dict_of(out);
   });
 }
@@ -141,11 +126,8 @@ PyObject* open_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
   return counted("open_safetensors", n, 2, [&] {
     const std::string path = path_argument("safe_open", args[0]);
     const bool mmap = flag("safe_open", "mmap", args[1]);
-    std::unique_ptr<safetensors::File> file;
-    {
-      const ReleaseGil released;
-      file = std::make_unique<safetensors::File>(path, LoadOptions{.mmap = mmap});
-    }
+    auto file =
+        without_gil([&] { return std::make_unique<safetensors::File>(path, LoadOptions{.mmap = mmap}); });
     return to_capsule(std::move(file), kFileName);
   });
 }
@@ -181,11 +163,7 @@ PyObject* tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return counted("tensor", n, 2, [&] {
     const safetensors::File& file = file_argument(args[0]);
     const std::string name = utf8("get_tensor", args[1]);
-    Tensor out;
-    {
-      const ReleaseGil released;
-      out = file.tensor(name);
-    }
+    auto out = without_gil([&] { return file.tensor(name); });
     return wrap(std::move(out));
   });
 }

@@ -68,10 +68,7 @@ template <class F>
 Ref boxed(OpCall& call, F&& make_call) {
   Stack stack;
   call.push(stack);
-  {
-    const ReleaseGil gil(elements(call) >= kReleaseGilElements);
-    make_call(OperatorHandle(call.entry), stack);
-  }
+  without_gil(elements(call) >= kReleaseGilElements, [&] { make_call(OperatorHandle(call.entry), stack); });
   return results_from(stack, 0, call.schema);
 }
 

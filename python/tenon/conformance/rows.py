@@ -245,6 +245,13 @@ def reduced_dims(shape):
     return [0, -1] if shape else [0]
 
 
+def dim_samples(m):
+    """A tensor and each of its outer dimensions."""
+    for shape in m.shapes():
+        for dim in reduced_dims(shape):
+            yield sample(m.tensor(shape), dim)
+
+
 # Rows of common signatures.
 
 

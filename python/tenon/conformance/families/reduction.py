@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from .. import complex_numbers
 from ..dtypes import BY_NAME, real_of
-from ..rows import Row, binary_samples, reduced_dims, reduction, reduction_along, unary_samples
+from ..rows import Row, binary_samples, dim_samples, reduced_dims, reduction, reduction_along, unary_samples
 from ..samples import sample, with_options
 
 _NO_EMPTY = {"empty": "the extremum of nothing is an error (errors)"}
@@ -130,7 +130,7 @@ def _zeros_samples(m):
 
 
 def _cumprod_backward_samples(m):
-    for s in _along_samples(m):
+    for s in dim_samples(m):
         x, dim = s.args
         if x.dim:
             yield sample(m.tensor(x.shape), x, dim, _result_of(m, x, _cumprod(x.array(), dim)))
@@ -215,12 +215,6 @@ def _plain_mean(x, axis=None, ddof=0, keepdims=False):
 def _mean_result(s):
     name = s.specs()[0].dtype
     return real_of(name), name
-
-
-def _along_samples(m):
-    for shape in m.shapes():
-        for dim in reduced_dims(shape):
-            yield sample(m.tensor(shape), dim)
 
 
 def _sum_to_size_samples(m):
@@ -347,7 +341,7 @@ ROWS = [
                 "special": "amax_backward covers it"}),
     Row("count_nonzero", _count_samples, _count, result="int64", absent=_ONE),
     Row("count_nonzero.dim_IntList", _count_list_samples, lambda x, dim: _count(x, dim or None), result="int64", absent=_ONE),
-    Row("cumprod", _along_samples, _cumprod, result="sum", ulps=8, complex_ulps=64, domain=(-2, 2), extremes=False, infinite="order",
+    Row("cumprod", dim_samples, _cumprod, result="sum", ulps=8, complex_ulps=64, domain=(-2, 2), extremes=False, infinite="order",
         grad_samples=_zeros_samples, absent=_ONE),
     Row("cumprod_backward", _cumprod_backward_samples, _cumprod_backward, result="self", ulps=64, domain=(0.5, 2),
         complex_ulps=256, magnitude=True, one_dtype=True, no_peer="its own derivative is another",
@@ -369,7 +363,7 @@ ROWS = [
     Row("amin", _amax_samples, partial(_along, np.min), result="self", absent=_ONE, **_ORDERED),
     Row("argmax", _arg_samples, partial(_arg_along, partial(_first, np.argmax)), result="int64", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
     Row("argmin", _arg_samples, partial(_arg_along, partial(_first, np.argmin)), result="int64", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
-    Row("cumsum", _along_samples, _cumsum, result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
+    Row("cumsum", dim_samples, _cumsum, result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
     Row("logsumexp", _logsumexp_samples, partial(_along, _logsumexp), result=_float, ulps=6, 
         complex_ulps=16, infinite="class", absent=_ONE,
         magnitude=lambda x, *_: np.max(x.real, initial=1)),

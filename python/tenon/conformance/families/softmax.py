@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from scipy.special import softmax
 
-from ..rows import Row, binary_calls, reduced_dims
+from ..rows import Row, binary_calls, dim_samples, reduced_dims
 from ..samples import sample, with_options
 
 #: There is no order among complex numbers.
@@ -14,14 +14,8 @@ _ONE = {"promotion": "one operand"}
 _LOSS = {"promotion": "operands must have one dtype", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed"}  # fmt: skip
 
 
-def _dims(m):
-    for shape in m.shapes():
-        for dim in reduced_dims(shape):
-            yield sample(m.tensor(shape), dim)
-
-
 def _dims_and_flag(m):
-    for s in _dims(m):
+    for s in dim_samples(m):
         yield sample(*s.args, False)
 
 
@@ -184,8 +178,8 @@ ROWS = [
     Row("_log_softmax_backward_data", _backward_samples(log_softmax), _log_softmax_backward, ulps=16,
         magnitude=lambda g, y, dim, _: g + np.exp(y) * g.sum(None if g.ndim == 0 else dim, keepdims=True),
         absent=_INTERNAL, **_EASY),
-    Row("softmax.int", _dims, partial(_along, _safe(softmax)), ulps=8, absent=_ONE, **_EASY),
-    Row("log_softmax.int", _dims, partial(_along, _safe(log_softmax)), ulps=8, magnitude=_largest, absent=_ONE,
+    Row("softmax.int", dim_samples, partial(_along, _safe(softmax)), ulps=8, absent=_ONE, **_EASY),
+    Row("log_softmax.int", dim_samples, partial(_along, _safe(log_softmax)), ulps=8, magnitude=_largest, absent=_ONE,
         **_EASY),
     Row("l1_loss", _mse_samples, _l1, operands=(0, 1), refuse=("bool",), refuse_common=("integral",), real=True, ulps=16,
         magnitude=True, absent={"bool": "a loss of numbers", "integral": "sub, abs and mean have it"}),

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.special as ss
 
-from ..rows import Row, binary, unary, unary_calls
+from ..rows import Row, binary, gradient_samples, unary, unary_calls
 from ..samples import KINDS, sample, with_options
 
 _REAL = dict(result="float", refuse=("complex",))
@@ -55,11 +55,6 @@ def _xlog1py_backward(grad, a, b):
     return np.where((a == 0) & (b <= -1), 0, ss.xlog1py(grad, b))
 
 
-def _gradients(m):
-    for a, b in m.pairs():
-        yield sample(m.tensor(np.broadcast_shapes(a, b)), m.tensor(a), m.tensor(b))
-
-
 _NO_SPECIAL = {"special": "the reference errs at the edges; tests/python/special has them"}
 
 ROWS = [
@@ -96,7 +91,7 @@ ROWS = [
     unary("special_log_ndtr", ss.log_ndtr, ulps=4, reference_ulps=64, absent=_NO_SPECIAL, **_REAL),
     unary("special_ndtr", ss.ndtr, ulps=4, reference_ulps=32, **_REAL),
     unary("special_ndtri", ss.ndtri, ulps=4, reference_ulps=16, domain=(0.01, 0.99), grad_domain=(0.1, 0.9), **_REAL),
-    Row("_xlog1py_backward", _gradients, _xlog1py_backward, operands=(0, 1, 2), ulps=4, reference_ulps=4, domain=(0.1, 4), direct=True,
+    Row("_xlog1py_backward", gradient_samples, _xlog1py_backward, operands=(0, 1, 2), ulps=4, reference_ulps=4, domain=(0.1, 4), direct=True,
         no_peer="not in PyTorch", **_REAL),
     binary("special_xlog1py", ss.xlog1py, ulps=4, reference_ulps=4, domain=(0.1, 4), **_REAL),
     Row("special_xlog1py.other_scalar", _number_second(0.5), ss.xlog1py, operands=(0, 1), ulps=4, reference_ulps=4, **_REAL),

@@ -20,6 +20,8 @@ using Kind = RowPlace::Kind;
 constexpr int64_t kPiece = 1024;
 // The same of few rows: chunks of one row are summed side by side, where those of several are not.
 constexpr int64_t kLongPiece = 8 * kPiece;
+// The same of panels, whose pieces are a few places: more of them cost fewer calls.
+constexpr int64_t kPanelPiece = 4 * kPiece;
 // A panel's memory that is fetched ahead, at most.
 constexpr int64_t kFetchBytes = 8 << 10;
 
@@ -72,7 +74,7 @@ class RowWorker {
   bool streams(size_t operand) const { return streams_ && c_.streamed[operand]; }
 
   static int64_t piece_of(const RowCall& c) {
-    if (c.across()) return std::max<int64_t>(1, std::min(kPiece / c.panel, c.length));
+    if (c.across()) return std::max<int64_t>(1, std::min(kPanelPiece / c.panel, c.length));
     return c.group >= kFewRows ? kPiece : kLongPiece;
   }
 

@@ -218,7 +218,8 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
 /// Sets a mode of the thread and returns what it was.
 PyObject* set_grad_enabled(PyObject*, PyObject* on) {
   return guarded([&] {
-    return PyBool_FromLong(std::exchange(thread_state.grad_enabled, flag("set_grad_enabled", "mode", on)));
+    return PyBool_FromLong(
+        std::exchange(thread_state.grad_enabled, switch_of("set_grad_enabled", "mode", on)));
   });
 }
 PyObject* set_inference_mode(PyObject*, PyObject* on) {

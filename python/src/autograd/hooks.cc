@@ -278,7 +278,7 @@ void warn(const std::string& message) {
 PyObject* set_anomaly(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     TENON_CHECK(n == 2, Type, "_set_anomaly_enabled takes mode and check_nan");
-    autograd::set_anomaly_enabled(flag("set_detect_anomaly", "mode", args[0]),
+    autograd::set_anomaly_enabled(switch_of("set_detect_anomaly", "mode", args[0]),
                                   flag("set_detect_anomaly", "check_nan", args[1]));
   });
 }

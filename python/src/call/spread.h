@@ -34,6 +34,12 @@ inline bool flag(const char* function, const char* argument, PyObject* o, bool f
   return on;
 }
 
+/// A switch that has to be named: None is none.
+inline bool switch_of(const char* function, const char* argument, PyObject* o) {
+  if (o == Py_None) wrong_type(function, argument, "a bool", o);
+  return flag(function, argument, o);
+}
+
 inline bool given(PyObject* o) noexcept { return o && o != Py_None; }
 
 /// Throws Error{Type} unless a function got the number of arguments that it takes.

@@ -175,11 +175,11 @@ PyObject* set_threads(PyObject*, PyObject* o) {
 PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
 
 PyObject* strict_on(PyObject*, PyObject* on) {
-  return guarded([&] { set_strict(flag("set_strict", "mode", on)); });
+  return guarded([&] { set_strict(switch_of("set_strict", "mode", on)); });
 }
 
 PyObject* report_kernels(PyObject*, PyObject* on) {
-  return guarded([&] { set_kernel_reporting(flag("report_kernels", "on", on)); });
+  return guarded([&] { set_kernel_reporting(switch_of("set_kernel_reporting", "mode", on)); });
 }
 PyObject* last_kernel_run(PyObject*, PyObject*) {
   const KernelReport report = last_kernel();

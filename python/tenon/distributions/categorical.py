@@ -74,6 +74,8 @@ class Categorical(Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         sample_shape = Size(sample_shape)
+        if any(size < 0 for size in sample_shape):
+            raise RuntimeError(f"Categorical.sample: sizes cannot be negative, got {list(sample_shape)}")
         with no_grad():
             rows = self.probs.reshape(-1, self._num_events)
             drawn = tn.multinomial(rows, max(sample_shape.numel(), 1), True)

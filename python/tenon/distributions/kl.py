@@ -74,7 +74,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """The divergence of q from p: the mean of log p(x) - log q(x) over x of p."""
     for name, given in (("p", p), ("q", q)):
         if not isinstance(given, Distribution):
-            raise TypeError(f"kl_divergence: {name} must be a Distribution, got {type(given).__name__}")
+            raise NotImplementedError(f"kl_divergence: {name} must be a Distribution, got {type(given).__name__}")
     pair = type(p), type(q)
     fun = _KL_MEMOIZE.get(pair)
     if fun is None:

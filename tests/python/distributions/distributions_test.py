@@ -167,7 +167,7 @@ def test_what_is_not_there_says_so():
         D.Distribution.rsample(D.Poisson(1.0))
     with pytest.raises(NotImplementedError, match="register_kl one"):
         D.kl_divergence(D.Weibull(1.0, 1.0), D.Normal(0.0, 1.0))
-    with pytest.raises(TypeError, match="kl_divergence: q must be a Distribution, got float"):
+    with pytest.raises(NotImplementedError, match="kl_divergence: q must be a Distribution, got float"):
         D.kl_divergence(D.Normal(0.0, 1.0), 3.0)
     with pytest.raises(NotImplementedError, match="Cannot transform"):
         D.biject_to(constraints.one_hot)

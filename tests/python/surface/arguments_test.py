@@ -306,6 +306,10 @@ def test_cuda_says_what_to_do():
         (lambda x: tenon.nn.BatchNorm2d(-1), r"BatchNorm2d: sizes \[-1\] contain the negative size"),
         (lambda x: tenon.frobenius_norm(x.long(), 0), "frobenius_norm: expected"),
         (lambda x: tenon.hann_window(3, x), "hann_window: periodic must be a bool, got Tensor"),
+        (lambda x: tenon.set_grad_enabled(None), r"set_grad_enabled\(\): argument 'mode' must be a bool, not NoneType"),
+        (lambda x: tenon.set_strict(None), r"set_strict\(\): argument 'mode' must be a bool, not NoneType"),
+        (lambda x: tenon.autograd.set_detect_anomaly(None), r"set_detect_anomaly\(\): argument 'mode' must be a bool, not NoneType"),
+        (lambda x: tenon.distributions.Categorical(x[0]).sample((-1,)), r"Categorical.sample: sizes cannot be negative, got \[-1\]"),
         (lambda x: tenon.nn.functional.grid_sample(x[None, None], x[None], align_corners=True), "grid_sample: expected `input` and `grid`"),
     ],
 )

@@ -37,7 +37,8 @@ bool same_sizes(const TensorImpl& a, const TensorImpl& b) noexcept {
 }
 
 // The commonest call: dense host operands of one shape and of one dtype that kernels compute in. Says whether
-// it is that, having looked at nothing but the operands' headers.
+// it is that, having looked at nothing but the operands' headers. Numbers alone, which have the default
+// dtype's width, are no such call.
 class PlainCall {
  public:
   PlainCall(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
@@ -48,7 +49,7 @@ class PlainCall {
     if (!first) return;
     type_ = kDirectType[static_cast<size_t>(first->dtype())];
     if (type_ == Type::Mask || info.refuses(first->dtype()) || info.refuses_common(first->dtype()) ||
-        !plain(*first))
+        !plain(*first) || first->is_wrapped_number())
       return;
     const bool floating = expr::is_floating(type_);
     if ((!floating && info.compute == ComputeRule::Float) || info.checks_value(floating)) return;
@@ -121,7 +122,7 @@ class BroadcastCall {
     }
     type_ = kDirectType[static_cast<size_t>(lead->dtype())];
     if (type_ == Type::Mask || info.refuses(lead->dtype()) || info.refuses_common(lead->dtype()) ||
-        lead->numel() > kGrainSize)
+        lead->numel() > kGrainSize || lead->is_wrapped_number())
       return;
     const bool floating = expr::is_floating(type_);
     if ((!floating && info.compute == ComputeRule::Float) || info.checks_value(floating)) return;

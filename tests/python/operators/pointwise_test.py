@@ -209,3 +209,13 @@ def test_an_integer_beside_a_float_tensor_is_converted():
             call()
     with pytest.raises(TypeError, match="^addcdiv_: the result is float32, which cannot be stored in `self` of int64"):
         i.clone().addcdiv_(f, f)
+
+
+@pytest.mark.parametrize("name", ["clamp_", "clip_"])
+def test_clamp_in_place_takes_tensors_as_a_function_too(name):
+    values = np.linspace(-2, 2, 9)
+    for bounds in ((-1.0, 1.0), (np.full(9, -0.5), np.linspace(0, 1, 9)), (np.full(9, -0.5), None)):
+        x = tenon.from_numpy(values.copy())
+        given = [tenon.from_numpy(b) if isinstance(b, np.ndarray) else b for b in bounds]
+        assert getattr(tenon, name)(x, *given) is x
+        np.testing.assert_array_equal(x.numpy(), np.clip(values, *bounds))

@@ -60,3 +60,12 @@ def test_quantized_dtypes_are_a_category_of_their_own():
         assert not tenon.can_cast(tenon.complex64, ours(name)) and not tenon.can_cast(ours(name), tenon.bool)
         with pytest.raises(TypeError, match="do not promote"):
             tenon.promote_types(ours(name), tenon.float32)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "multiply", "true_divide"])
+@pytest.mark.parametrize("numbers", [(1.5, 2.5), (1, 2.5), (1.5, 2), (1.5, 2j)])
+def test_two_numbers_give_the_default_dtype(name, numbers):
+    result = getattr(tenon, name)(*numbers)
+    assert result.dtype == (tenon.complex64 if isinstance(numbers[1], complex) else tenon.float32)
+    one = tenon.tensor(numbers[0], dtype=tenon.float64)
+    assert getattr(tenon, name)(one, numbers[1]).dtype == (tenon.complex128 if isinstance(numbers[1], complex) else tenon.float64)

@@ -111,7 +111,7 @@ int main() {
 PYTHON = """
 #include "python/src/call/typed_call.h"
 #include "tenon/autograd/derivative.h"
-#include "python/src/ops/op_schema.cc"
+#include "python/src/call/op_schema.cc"
 namespace tenon::python {
 template struct Caller<Tensor(const Tensor&, const TimeSpan&, std::optional<TimeSpan>)>;
 template struct Caller<TimeSpan(const Tensor&)>;

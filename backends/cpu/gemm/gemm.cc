@@ -22,17 +22,6 @@ constexpr int64_t kUnitSpeed = 8;
 template <class T>
 constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-/// C^T = B^T A^T: each product of two elements and the order of the sum are the same.
-template <class T>
-GemmArgs<T> transposed(const GemmArgs<T>& g) {
-  GemmArgs<T> t = g;
-  std::swap(t.m, t.n);
-  t.a = g.b, t.a_row = g.b_col, t.a_col = g.b_row;
-  t.b = g.a, t.b_row = g.a_col, t.b_col = g.a_row;
-  t.c_row = g.c_col, t.c_col = g.c_row;
-  return t;
-}
-
 /// Strides of dimensions of one element say nothing; give them the value that suits the kernels.
 template <class T>
 void settle_strides(GemmArgs<T>& g) {

@@ -120,7 +120,7 @@ HWY_INLINE void interleave(D pairs, uint32_t* to, const BFloat16* b, ptrdiff_t b
   const hn::Rebind<uint16_t, D> half;
   const auto row = [&](int64_t p) HWY_ATTR {
     return p < k ? load_first(half, reinterpret_cast<const uint16_t*>(b + p * b_row),
-                              static_cast<size_t>(std::min(count, kTile)))
+                              static_cast<size_t>(count))
                  : hn::Zero(half);
   };
   for (int64_t i = 0; i < kTile; ++i) {
@@ -164,9 +164,8 @@ void pack_left(BFloat16* to, const BFloat16* a, ptrdiff_t a_row, ptrdiff_t a_col
     const hn::Repartition<uint16_t, decltype(pairs)> line;
     for (int64_t i = 0; i < kTile; ++i) {
       const auto* row = reinterpret_cast<const uint16_t*>(a + i * a_row);
-      const auto count = static_cast<size_t>(std::min(k, kBFloat16Block));
       __builtin_prefetch(row + 2 * kTile * a_row, 0, 2);  // of the tiles that come after these two
-      hn::Store(i < rows ? load_first(line, row, count) : hn::Zero(line), line,
+      hn::Store(i < rows ? load_first(line, row, static_cast<size_t>(k)) : hn::Zero(line), line,
                 reinterpret_cast<uint16_t*>(words + i * kTile));
     }
   } else if (a_row == 1) {
@@ -315,11 +314,7 @@ void product_by_tiles(const GemmArgs<BFloat16>& g, HalfGemmScale scale) {
   };
   // C^T = B^T A^T where that has contiguous k in its left matrix, and that is the larger one.
   if (g.b_row != 1 || (g.a_col == 1 && g.n < g.m)) return tiled_product(g, finish);
-  GemmArgs<BFloat16> t = g;
-  t.m = g.n, t.n = g.m;
-  t.a = g.b, t.a_row = g.b_col, t.a_col = g.b_row;
-  t.b = g.a, t.b_row = g.a_col, t.b_col = g.a_row;
-  tiled_product(t, [&](int64_t j, int64_t columns, int64_t i, int64_t rows, const float* totals) {
+  tiled_product(transposed(g), [&](int64_t j, int64_t columns, int64_t i, int64_t rows, const float* totals) {
     HWY_ALIGN float turned[kPair * kPair];
     for (int64_t x = 0; x < rows; x += kTile) {
       for (int64_t y = 0; y < columns; y += kTile) {

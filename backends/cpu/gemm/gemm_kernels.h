@@ -3,10 +3,23 @@
 // instruction sets.
 #pragma once
 
+#include <utility>
+
 #include "backends/cpu/cpu_target.h"
 #include "backends/cpu/gemm/gemm.h"
 
 namespace tenon::cpu {
+
+/// C^T = B^T A^T: each product of two elements and the order of the sum are the same.
+template <class T>
+GemmArgs<T> transposed(const GemmArgs<T>& g) {
+  GemmArgs<T> t = g;
+  std::swap(t.m, t.n);
+  t.a = g.b, t.a_row = g.b_col, t.a_col = g.b_row;
+  t.b = g.a, t.b_row = g.a_col, t.b_col = g.a_row;
+  t.c_row = g.c_col, t.c_col = g.c_row;
+  return t;
+}
 
 /// A whole product on the calling thread. Arguments as gemm's, with m, n, k >= 1; fast when C has unit column
 /// stride.

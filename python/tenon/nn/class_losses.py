@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..arguments import check_module as _check_module
 from . import functional as F
-from .loss import NLLLoss, PairwiseDistance, _Loss, _WeightedLoss
+from .loss import NLLLoss, PairwiseDistance, _Loss, _TargetLoss, _WeightedLoss
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class CTCLoss(_Loss):
 class MultiMarginLoss(_WeightedLoss):
     """How much classes come near the target's score: see functional.multi_margin_loss."""
 
+    _function, _options = staticmethod(F.multi_margin_loss), ("p", "margin", "weight")
+
     def __init__(
         self,
         p: int = 1,
@@ -49,22 +51,17 @@ class MultiMarginLoss(_WeightedLoss):
             raise ValueError(f"MultiMarginLoss: weight must be [C], got {list(weight.shape)}")
         self.p, self.margin = p, margin
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multi_margin_loss(input, target, self.p, self.margin, self.weight, reduction=self.reduction)
 
-
-class MultiLabelMarginLoss(_Loss):
+class MultiLabelMarginLoss(_TargetLoss):
     """How much other classes come near the targets' scores: see functional.multilabel_margin_loss."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+    _function = staticmethod(F.multilabel_margin_loss)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """The mean over classes of the cross entropy of sigmoid(input) and target: see functional.multilabel_soft_margin_loss."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
+    _function = staticmethod(F.multilabel_soft_margin_loss)
 
 
 class TripletMarginWithDistanceLoss(_Loss):

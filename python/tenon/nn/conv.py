@@ -7,7 +7,7 @@ import math
 from .. import _C
 from ..arguments import check_module as _check_module
 from . import functional, init
-from .module import TensorModule
+from .module import TensorModule, changed_options
 from .parameter import Parameter
 
 TYPE_CHECKING = False
@@ -97,19 +97,10 @@ class _Convolution(TensorModule):
     def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         zeros, ones = (0,) * self._spatial, (1,) * self._spatial
-        if self.padding != zeros:
-            text += f", padding={self.padding}"
-        if self.dilation != ones:
-            text += f", dilation={self.dilation}"
-        if self.output_padding != zeros:
-            text += f", output_padding={self.output_padding}"
-        if self.groups != 1:
-            text += f", groups={self.groups}"
+        text += changed_options(self, padding=zeros, dilation=ones, output_padding=zeros, groups=1)
         if self.bias is None:
             text += ", bias=False"
-        if self.padding_mode != "zeros":
-            text += f", padding_mode={self.padding_mode}"
-        return text
+        return text + changed_options(self, padding_mode="zeros")
 
 
 class _Conv(_Convolution):

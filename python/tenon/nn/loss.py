@@ -9,6 +9,8 @@ from .module import TensorModule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .._C import Tensor
 
 _WORDS = ("none", "mean", "sum")
@@ -23,7 +25,19 @@ class _Loss(TensorModule):
         self.reduction = _WORDS[reduction_of(type(self).__name__, reduction, size_average, reduce)]
 
 
-class _WeightedLoss(_Loss):
+class _TargetLoss(_Loss):
+    """A loss of an input and a target by a function, which takes the reduction and the attributes named `_options`."""
+
+    _function: Any = None
+    _options: tuple[str, ...] = ()
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return self._function(input, target, reduction=self.reduction, **{name: getattr(self, name) for name in self._options})
+
+
+class _WeightedLoss(_TargetLoss):
+    _options: tuple[str, ...] = ("weight",)
+
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -38,6 +52,8 @@ class _WeightedLoss(_Loss):
 class CrossEntropyLoss(_WeightedLoss):
     """The cross entropy of input [N, C] (logits) and target [N] (class numbers, int64)."""
 
+    _function, _options = staticmethod(F.cross_entropy), ("weight", "ignore_index", "label_smoothing")
+
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -50,15 +66,11 @@ class CrossEntropyLoss(_WeightedLoss):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.cross_entropy(
-            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )  # fmt: skip
-
 
 class NLLLoss(_WeightedLoss):
     """The negative log-likelihood of input [N, C] (log-probabilities) and target [N] (class numbers, int64)."""
+
+    _function, _options = staticmethod(F.nll_loss), ("weight", "ignore_index")
 
     def __init__(
         self,
@@ -71,26 +83,23 @@ class NLLLoss(_WeightedLoss):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
-
-class MSELoss(_Loss):
+class MSELoss(_TargetLoss):
     """(input - target)^2"""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.mse_loss(input, target, reduction=self.reduction)
+    _function = staticmethod(F.mse_loss)
 
 
-class L1Loss(_Loss):
+class L1Loss(_TargetLoss):
     """|input - target|"""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.l1_loss(input, target, reduction=self.reduction)
+    _function = staticmethod(F.l1_loss)
 
 
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(_TargetLoss):
     """Half the square of the difference over `beta` below `beta`, |input - target| - beta / 2 above it."""
+
+    _function, _options = staticmethod(F.smooth_l1_loss), ("beta",)
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
@@ -98,30 +107,27 @@ class SmoothL1Loss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
-
-class HuberLoss(_Loss):
+class HuberLoss(_TargetLoss):
     """Half the square of the difference up to `delta`, delta * (|input - target| - delta / 2) above it."""
+
+    _function, _options = staticmethod(F.huber_loss), ("delta",)
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
         self.delta = delta
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.huber_loss(input, target, self.reduction, self.delta)
-
 
 class BCELoss(_WeightedLoss):
     """The cross entropy of probabilities `input` in [0, 1] and `target`."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
+    _function = staticmethod(F.binary_cross_entropy)
 
 
 class BCEWithLogitsLoss(_WeightedLoss):
     """BCELoss of sigmoid(input), without overflow; pos_weight multiplies what a target of 1 costs."""
+
+    _function, _options = staticmethod(F.binary_cross_entropy_with_logits), ("weight", "pos_weight")
 
     def __init__(
         self,
@@ -134,14 +140,11 @@ class BCEWithLogitsLoss(_WeightedLoss):
         super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(
-            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
-        )
 
-
-class KLDivLoss(_Loss):
+class KLDivLoss(_TargetLoss):
     """The divergence of target (probabilities, or with log_target their logarithms) from input (log-probabilities)."""
+
+    _function, _options = staticmethod(F.kl_div), ("log_target",)
 
     def __init__(
         self,
@@ -155,19 +158,15 @@ class KLDivLoss(_Loss):
             self.reduction = reduction
         self.log_target = log_target
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
-
-class SoftMarginLoss(_Loss):
+class SoftMarginLoss(_TargetLoss):
     """log(1 + exp(-target * input)), of targets 1 and -1."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.soft_margin_loss(input, target, reduction=self.reduction)
+    _function = staticmethod(F.soft_margin_loss)
 
 
-class MarginRankingLoss(_Loss):
-    """max(0, margin - target * (input1 - input2)), of targets 1 and -1."""
+class _PairLoss(_Loss):
+    _function: Any = None
 
     def __init__(
         self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
@@ -176,20 +175,25 @@ class MarginRankingLoss(_Loss):
         self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
+        return self._function(input1, input2, target, self.margin, reduction=self.reduction)
 
 
-class HingeEmbeddingLoss(_Loss):
+class MarginRankingLoss(_PairLoss):
+    """max(0, margin - target * (input1 - input2)), of targets 1 and -1."""
+
+    _function = staticmethod(F.margin_ranking_loss)
+
+
+class HingeEmbeddingLoss(_TargetLoss):
     """input where target is 1, max(0, margin - input) where it is -1."""
+
+    _function, _options = staticmethod(F.hinge_embedding_loss), ("margin",)
 
     def __init__(
         self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
 
 
 class PoissonNLLLoss(_Loss):
@@ -248,17 +252,10 @@ class TripletMarginLoss(_Loss):
         )
 
 
-class CosineEmbeddingLoss(_Loss):
+class CosineEmbeddingLoss(_PairLoss):
     """1 - cosine where target is 1, max(0, cosine - margin) where it is -1; inputs are [N, D] or [D]."""
 
-    def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
+    _function = staticmethod(F.cosine_embedding_loss)
 
 
 class CosineSimilarity(TensorModule):

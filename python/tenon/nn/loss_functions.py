@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from .. import _C
 from ..arguments import checked as _checked, describe as _describe, name_called as _name_called
@@ -14,6 +15,9 @@ from .._names.info import sum_type as _sum_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from .._C import Tensor
 
 __all__ = [
@@ -67,15 +71,14 @@ def _weighted(name: str, values: Tensor, weight: Tensor) -> Tensor:
     return values * weight
 
 
-def _weighted_mean(name: str, values: Tensor, weight: Tensor, number: int) -> Tensor:
-    """The same reduced; the mean is divided by the sum of the weights."""
-    values = _weighted(name, values, weight)
-    return values.sum() / weight.sum() if number == 1 else _reduced(values, number)
-
-
 def _check_shapes(name: str, input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
         raise ValueError(f"{name}: input {list(input.shape)} and target {list(target.shape)} must have the same shape")
+
+
+def _check_ranks(name: str, a: Tensor, b: Tensor, c: Tensor) -> None:
+    if not a.dim() == b.dim() == c.dim():
+        raise RuntimeError(f"{name}: all tensors must have as many dimensions, got {list(a.shape)}, {list(b.shape)} and {list(c.shape)}")
 
 
 def _broadcast(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -92,6 +95,15 @@ def _broadcast(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor
         + f"{name} broadcasts them, which is rarely meant; give both the same size"
     )
     return input, target
+
+
+def _difference_loss(loss: Any, input: Tensor, target: Tensor, number: int, weight: Tensor | None) -> Tensor:
+    """A loss of the differences. With weights, the mean is divided by their sum."""
+    input, target = _broadcast(loss.__name__, input, target)
+    if weight is None:
+        return loss(input, target, number)
+    values = _weighted(loss.__name__, loss(input, target, 0), weight)
+    return values.sum() / weight.sum() if number == 1 else _reduced(values, number)
 
 
 def _widened(x: Tensor, dtype: _C.dtype) -> Tensor:
@@ -141,11 +153,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target)^2"""
-    number = reduction_of("mse_loss", reduction, size_average, reduce)
-    input, target = _broadcast("mse_loss", input, target)
-    if weight is not None:
-        return _weighted_mean("mse_loss", _mse_loss(input, target, 0), weight, number)
-    return _mse_loss(input, target, number)
+    return _difference_loss(_mse_loss, input, target, reduction_of("mse_loss", reduction, size_average, reduce), weight)
 
 
 @_checked
@@ -158,11 +166,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """|input - target|"""
-    number = reduction_of("l1_loss", reduction, size_average, reduce)
-    input, target = _broadcast("l1_loss", input, target)
-    if weight is not None:
-        return _weighted_mean("l1_loss", _l1_loss(input, target, 0), weight, number)
-    return _l1_loss(input, target, number)
+    return _difference_loss(_l1_loss, input, target, reduction_of("l1_loss", reduction, size_average, reduce), weight)
 
 
 @_checked
@@ -261,11 +265,7 @@ def margin_ranking_loss(
 ) -> Tensor:
     """max(0, margin - target * (input1 - input2)): input1 should be larger where target is 1, smaller where it is -1."""
     number = reduction_of("margin_ranking_loss", reduction, size_average, reduce)
-    if not input1.dim() == input2.dim() == target.dim():
-        raise RuntimeError(
-            f"margin_ranking_loss: all tensors must have as many dimensions, got {list(input1.shape)}, {list(input2.shape)} "
-            f"and {list(target.shape)}"
-        )
+    _check_ranks("margin_ranking_loss", input1, input2, target)
     return _reduced((margin - target * (input1 - input2)).clamp(min=0), number)
 
 
@@ -354,17 +354,21 @@ def triplet_margin_loss(
     With `swap`, the nearer of anchor and positive is what negative is compared with. Schroff et al. (2015), Balntas et al. (2016).
     """
     number = reduction_of("triplet_margin_loss", reduction, size_average, reduce)
+    distance = partial(pairwise_distance, p=p, eps=eps)
+    return _reduced(triplet_margins("triplet_margin_loss", distance, anchor, positive, negative, margin, swap), number)
+
+
+def triplet_margins(
+    name: str, distance: Callable[..., Tensor], anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, swap: bool
+) -> Tensor:
+    """The loss of each triplet, in the name of a function."""
     if margin <= 0:
-        raise ValueError(f"triplet_margin_loss: margin must be above 0, got {margin}")
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            f"triplet_margin_loss: all tensors must have as many dimensions, got {list(anchor.shape)}, "
-            f"{list(positive.shape)} and {list(negative.shape)}"
-        )
-    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+        raise ValueError(f"{name}: margin must be above 0, got {margin}")
+    _check_ranks(name, anchor, positive, negative)
+    near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
-        far = _C.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return _reduced((margin + near - far).clamp(min=0), number)
+        far = _C.minimum(far, distance(positive, negative))
+    return (margin + near - far).clamp(min=0)
 
 
 @_checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from ..arguments import checked as _checked, describe as _describe
-from .loss_functions import _reduced, pairwise_distance as _pairwise_distance, reduction_of as _reduction_of
+from .loss_functions import _reduced, pairwise_distance as _pairwise_distance, reduction_of as _reduction_of, triplet_margins as _triplet_margins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,18 +120,8 @@ def triplet_margin_with_distance_loss(
 ) -> Tensor:
     """triplet_margin_loss with another distance: a function of two tensors, unless given pairwise_distance."""
     number = _reduction_of("triplet_margin_with_distance_loss", reduction)
-    if margin <= 0:
-        raise ValueError(f"triplet_margin_with_distance_loss: margin must be above 0, got {margin}")
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            f"triplet_margin_with_distance_loss: all tensors must have as many dimensions, got {list(anchor.shape)}, "
-            f"{list(positive.shape)} and {list(negative.shape)}"
-        )
     distance = _pairwise_distance if distance_function is None else distance_function
-    near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = _C.minimum(far, distance(positive, negative))
-    return _reduced((margin + near - far).clamp(min=0), number)
+    return _reduced(_triplet_margins("triplet_margin_with_distance_loss", distance, anchor, positive, negative, margin, swap), number)
 
 
 @_checked

@@ -361,6 +361,12 @@ class Module(ModuleHooks, ModuleState):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 
+def changed_options(module: Module, **defaults: Any) -> str:
+    """", name=value" of each attribute that differs from this default, for extra_repr(); an absent one does not."""
+    shown = {name: getattr(module, name, default) for name, default in defaults.items()}
+    return "".join(f", {name}={value}" for name, value in shown.items() if value != defaults[name])
+
+
 if TYPE_CHECKING:
 
     class TensorModule(Module):

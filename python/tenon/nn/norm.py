@@ -25,7 +25,22 @@ def _sizes(normalized_shape: Ints) -> tuple[int, ...]:
     return tuple(normalized_shape)  # type: ignore[arg-type]
 
 
-class LayerNorm(TensorModule):
+class _AffineNorm(TensorModule):
+    """What norms have in common whose map has a weight and a bias; both may be absent."""
+
+    def _set_affine(self, sizes: Ints, weight: bool, bias: bool, device: Device, dtype: DType) -> None:
+        self.weight = Parameter(_C.empty(sizes, device=device, dtype=dtype)) if weight else None
+        self.bias = Parameter(_C.empty(sizes, device=device, dtype=dtype)) if weight and bias else None
+
+    def reset_parameters(self) -> None:
+        """Sets the weight to 1 and the bias to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_AffineNorm):
     """(x - mean) / sqrt(variance + eps) * weight + bias over the trailing dimensions. Ba et al. (2016), arXiv:1607.06450."""
 
     def __init__(
@@ -40,17 +55,8 @@ class LayerNorm(TensorModule):
         super().__init__()
         self.normalized_shape, self.eps = _sizes(normalized_shape), eps
         self.elementwise_affine = elementwise_affine
-        made: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.weight = Parameter(_C.empty(self.normalized_shape, **made)) if elementwise_affine else None
-        self.bias = Parameter(_C.empty(self.normalized_shape, **made)) if elementwise_affine and bias else None
+        self._set_affine(self.normalized_shape, elementwise_affine, bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Sets the weight to 1 and the bias to 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -76,8 +82,7 @@ class RMSNorm(TensorModule):
         super().__init__()
         self.normalized_shape, self.eps = _sizes(normalized_shape), eps
         self.elementwise_affine = elementwise_affine
-        made: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.weight = Parameter(_C.empty(self.normalized_shape, **made)) if elementwise_affine else None
+        self.weight = Parameter(_C.empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -92,7 +97,7 @@ class RMSNorm(TensorModule):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(TensorModule):
+class GroupNorm(_AffineNorm):
     """Normalises groups of the channels of each sample. Wu and He (2018), arXiv:1803.08494."""
 
     def __init__(
@@ -112,17 +117,8 @@ class GroupNorm(TensorModule):
         if num_channels % num_groups != 0:
             raise ValueError(f"GroupNorm: num_channels {num_channels} must be divisible by num_groups {num_groups}")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        made: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.weight = Parameter(_C.empty(num_channels, **made)) if affine else None
-        self.bias = Parameter(_C.empty(num_channels, **made)) if affine and bias else None
+        self._set_affine(num_channels, affine, bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Sets the weight to 1 and the bias to 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -134,7 +130,7 @@ class GroupNorm(TensorModule):
         )
 
 
-class _ChannelNorm(TensorModule):
+class _ChannelNorm(_AffineNorm):
     """What norms by channel have in common: an affine map and running statistics, both of one value a channel."""
 
     _ranks: tuple[int, ...] = ()
@@ -143,20 +139,20 @@ class _ChannelNorm(TensorModule):
     def __init__(
         self,
         num_features: int,
-        eps: float,
-        momentum: float | None,
-        affine: bool,
-        track_running_stats: bool,
-        device: Device,
-        dtype: DType,
-        bias: bool,
+        eps: float = 1e-05,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device = None,
+        dtype: DType = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
+        self._set_affine(num_features, affine, bias, device, dtype)
         made: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.weight = Parameter(_C.empty(num_features, **made)) if affine else None
-        self.bias = Parameter(_C.empty(num_features, **made)) if affine and bias else None
         tracked = track_running_stats
         self.register_buffer("running_mean", _C.zeros(num_features, **made) if tracked else None)
         self.register_buffer("running_var", _C.ones(num_features, **made) if tracked else None)
@@ -180,10 +176,7 @@ class _ChannelNorm(TensorModule):
     def reset_parameters(self) -> None:
         """Resets the statistics, sets the weight to 1 and the bias to 0."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_rank(self, input: Tensor) -> None:
         if input.dim() not in self._ranks:
@@ -198,20 +191,6 @@ class _ChannelNorm(TensorModule):
 
 
 class _BatchNorm(_ChannelNorm):
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-05,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device = None,
-        dtype: DType = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
-
     @_checked
     def forward(self, input: Tensor) -> Tensor:
         self._check_rank(input)
@@ -265,7 +244,7 @@ class _InstanceNorm(_ChannelNorm):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     @_checked
     def forward(self, input: Tensor) -> Tensor:

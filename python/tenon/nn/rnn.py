@@ -14,7 +14,7 @@ from .._names.absent import add_module_getattr
 from ..arguments import check_module as _check_module, describe
 from ..callers import warn as _warn
 from . import init
-from .module import Module
+from .module import Module, changed_options
 from .parameter import Parameter
 from .utils.rnn import PackedSequence
 
@@ -153,12 +153,9 @@ class RNNBase(Module):
         return [getattr(self, name) for names in self._weight_names for name in names]
 
     def extra_repr(self) -> str:
-        text = f"{self.input_size}, {self.hidden_size}"
-        defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
-        for name, default in defaults.items():
-            if getattr(self, name) != default:
-                text += f", {name}={getattr(self, name)}"
-        return text
+        return f"{self.input_size}, {self.hidden_size}" + changed_options(
+            self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False
+        )
 
     # What forward does before and after the layers.
 
@@ -397,12 +394,7 @@ class RNNCellBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def extra_repr(self) -> str:
-        text = f"{self.input_size}, {self.hidden_size}"
-        if not self.bias:
-            text += f", bias={self.bias}"
-        if getattr(self, "nonlinearity", "tanh") != "tanh":
-            text += f", nonlinearity={getattr(self, 'nonlinearity')}"
-        return text
+        return f"{self.input_size}, {self.hidden_size}" + changed_options(self, bias=True, nonlinearity="tanh")
 
     def _run_cell(self, mode: str, input: Tensor, hx: Any) -> Any:
         cell, num_states = type(self).__name__, 2 if mode == "LSTM" else 1

@@ -53,21 +53,29 @@ def _is_causal(mask: Tensor | None, hint: bool | None, length: int) -> bool:
 
 
 class _Layer(TensorModule):
-    """What encoder and decoder layers share."""
+    """What encoder and decoder layers share: all parts. Each attention, and the linear layers, has a norm and a dropout."""
 
-    def _set_parts(
+    _attentions: tuple[str, ...] = ()
+
+    def __init__(
         self,
-        count: int,
         d_model: int,
-        dim_feedforward: int,
-        dropout: float,
-        activation: str | Callable[[Tensor], Tensor],
-        layer_norm_eps: float,
-        norm_first: bool,
-        bias: bool,
-        like: dict[str, Any],
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
-        """All but the attention, which comes first; `count` norms and dropouts."""
+        super().__init__()
+        like: dict[str, Any] = {"device": device, "dtype": dtype}
+        for name in self._attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **like))
+        count = len(self._attentions) + 1
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **like)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **like)
@@ -110,24 +118,7 @@ class TransformerEncoderLayer(_Layer):
     that src_mask is the causal one, so that it need not be read.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Tensor], Tensor] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Device = None,
-        dtype: DType = None,
-    ) -> None:
-        super().__init__()
-        like: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **like)
-        self._set_parts(2, d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, like)
+    _attentions = ("self_attn",)
 
     def forward(
         self,
@@ -150,26 +141,7 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to `memory`, then two linear layers; each as in TransformerEncoderLayer."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Tensor], Tensor] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Device = None,
-        dtype: DType = None,
-    ) -> None:
-        super().__init__()
-        like: dict[str, Any] = {"device": device, "dtype": dtype}
-        attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **like}
-        self.self_attn = MultiheadAttention(d_model, nhead, **attention)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
-        self._set_parts(3, d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, like)
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,

@@ -14,6 +14,7 @@ from .samples import Spec, sample, with_options
 
 @dataclass
 class Row:
+    #: The operator; or several that do the same, with spaces between.
     name: str
     #: From a Maker to Samples; none for a kind means that the cell is absent.
     samples: Callable
@@ -181,6 +182,9 @@ class Row:
             return reference(*args, **kwargs)
 
 
+#: Why operands of several dtypes are absent where there is one.
+ONE_OPERAND = {"promotion": "one operand"}
+
 # Samplers of common signatures.
 
 
@@ -191,12 +195,23 @@ def unary_samples(m, *extra, domain=None, **options):
 
 
 @with_options
-def unary_calls(m, *calls, least=0):
-    """A tensor of `least` dimensions or more, with the other arguments of each call: a tuple, or a dict by name."""
+def shape_calls(m, choose, least=0, most=9):
+    """A tensor of `least` to `most` dimensions, with the other arguments of each call that `choose(shape)` lists: a tuple, or a dict by name."""
     for shape in m.shapes():
-        if len(shape) >= least:
-            for call in calls:
-                yield sample(m.tensor(shape), **call) if isinstance(call, dict) else sample(m.tensor(shape), *call)
+        for call in choose(shape) if least <= len(shape) <= most else ():
+            yield sample(m.tensor(shape), **call) if isinstance(call, dict) else sample(m.tensor(shape), *call)
+
+
+def unary_calls(*calls, least=0):
+    """The same with calls that suit every shape."""
+    return shape_calls(lambda shape: calls, least)
+
+
+def filled_samples(m):
+    """A tensor with elements."""
+    for shape in m.shapes():
+        if 0 not in shape:
+            yield sample(m.tensor(shape))
 
 
 @with_options
@@ -225,6 +240,13 @@ def number_samples(m, *numbers, **options):
     for number in numbers:
         for shape in m.shapes():
             yield sample(m.tensor(shape), number, **options)
+
+
+@with_options
+def number_first(m, number):
+    """One number and a tensor."""
+    for shape in m.shapes():
+        yield sample(number, m.tensor(shape))
 
 
 #: The rows of operators outside of Tenon, by full name.

@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from dataclasses import replace
 from functools import cache
 
 from ..rows import DECLARED, default
@@ -13,8 +14,9 @@ def rows():
     found = {}
     for module in pkgutil.iter_modules(__path__):
         for row in importlib.import_module(f"{__name__}.{module.name}").ROWS:
-            assert row.name not in found, f"two rows for {row.name}"
-            found[row.name] = row
+            for name in row.name.split():
+                assert name not in found, f"two rows for {name}"
+                found[name] = replace(row, name=name)
     return found
 
 

@@ -4,19 +4,10 @@ import itertools
 
 import numpy as np
 
-from ..rows import Row, binary_samples, unary_calls
+from ..rows import ONE_OPERAND as _ONE, Row, binary_samples, shape_calls, unary_calls, unary_samples
 from ..samples import sample, with_options
 
-_ONE = {"promotion": "one operand"}
 _RANK = {**_ONE, "zero_dim": "it needs dimensions"}
-
-
-def _ends(m):
-    """Of the first dimension, the last slice or none."""
-    for shape in m.shapes():
-        if shape:
-            yield sample(m.tensor(shape), 0, max(shape[0] - 1, 0), min(shape[0], 1))
-            yield sample(m.tensor(shape), 0, 0, 0)
 
 
 @with_options
@@ -67,21 +58,16 @@ def _filled(x, value, wrap):
     return out
 
 
-def _integers_sum(s):
-    name = s.specs()[0].dtype
-    return "int64" if name == "bool" or "int" in name else name
-
-
 _FLAT = {**_ONE, "zero_dim": "a vector is asked for", "channels_last": "its rank is fixed"}
 _FIXED = {**_ONE, "channels_last": "its rank is fixed", "zero_dim": "its rank is fixed"}
 
 ROWS = [
-    Row("argwhere", lambda m: (sample(m.tensor(s)) for s in m.shapes()), np.argwhere, result="int64", absent=_ONE),
+    Row("argwhere", unary_samples(), np.argwhere, result="int64", absent=_ONE),
     Row("as_strided_scatter", _strided_samples, _strided_put, result="self",
         absent={**_FIXED, "empty": "no elements to show", "overlapping": "the copy is dense", "expanded": "the copy is dense",
                 "promotion": "one dtype"}),
     Row("combinations", _vectors, _combinations, result="self", absent=_FLAT),
-    Row("diagflat", lambda m: (sample(m.tensor(s), o) for s in m.shapes() for o in (0, -1)), np.diagflat, result="self", absent=_ONE),
+    Row("diagflat", unary_calls((0,), (-1,)), np.diagflat, result="self", absent=_ONE),
     Row("fill_diagonal_", _squares, _filled, result="self", absent={**_FIXED, "empty": "no diagonal", **dict.fromkeys(("expanded", "overlapping"), "what shares the memory of the diagonal changes too")}),
     Row("fliplr", unary_calls((), least=2), np.fliplr, result="self", absent=_RANK),
     Row("flipud", unary_calls((), least=1), np.flipud, result="self", absent=_RANK),
@@ -89,10 +75,11 @@ ROWS = [
         absent={"bool": "products of truth values have no sum", "promotion": "operands must have one dtype", "channels_last": "its ranks are fixed",
                 "zero_dim": "mul covers it", "special": "matmul covers it"}),
     Row("kron", binary_samples(), np.kron, result="self", infinite="class", ulps=2, absent={"special": "mul covers it", "promotion": "mul covers it"}),
-    Row("narrow_copy", _ends, lambda x, d, a, n: np.take(x, range(a, a + n), d), result="self", absent=_RANK),
-    Row("ravel", lambda m: (sample(m.tensor(s)) for s in m.shapes()), np.ravel, result="self", absent=_ONE),
+    # Of the first dimension, the last slice or none.
+    Row("narrow_copy", shape_calls(lambda s: [(0, max(s[0] - 1, 0), min(s[0], 1)), (0, 0, 0)], 1), lambda x, d, a, n: np.take(x, range(a, a + n), d), result="self", absent=_RANK),
+    Row("ravel", unary_samples(), np.ravel, result="self", absent=_ONE),
     Row("rot90", unary_calls((1, (0, 1)), (-1, (1, 0)), (2, (0, -1)), (4, (0, 1)), least=2), lambda x, k, d: np.rot90(x, k, d), result="self",
         absent=_RANK),
-    Row("trace", _of_shapes((3, 4), (5, 2)), np.trace, result=_integers_sum, ulps=4, magnitude=True, infinite="class", extremes=False,
+    Row("trace", _of_shapes((3, 4), (5, 2)), np.trace, result="sum", ulps=4, magnitude=True, infinite="class", extremes=False,
         absent=_FIXED),
 ]  # fmt: skip

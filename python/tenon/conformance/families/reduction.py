@@ -7,11 +7,12 @@ from scipy.special import logsumexp
 
 from .. import complex_numbers
 from ..dtypes import BY_NAME, real_of
-from ..rows import Row, binary_samples, dim_samples, reduced_dims, reduction, reduction_along, unary_samples
+from ..rows import (
+    ONE_OPERAND as _ONE, Row, binary_samples, dim_samples, filled_samples, reduced_dims, reduction, reduction_along, shape_calls, unary_samples,
+)  # fmt: skip
 from ..samples import sample, with_options
 
 _NO_EMPTY = {"empty": "the extremum of nothing is an error (errors)"}
-_ONE = {"promotion": "one operand"}
 _NO_GRADIENT = "gradients are floating numbers"
 
 
@@ -56,8 +57,20 @@ def _pair(value, position):
     return lambda x, dim, keepdim=False: (_along(value, x, dim, keepdim), _along(position, x, dim, keepdim))
 
 
-def _sum(x, axis=None, keepdims=False):
-    return np.sum(x.astype(np.int64) if x.dtype.kind in "bi" else x, axis=axis, keepdims=keepdims)
+def _widened(f):
+    """A NumPy reduction that has integers in int64."""
+    return lambda x, axis=None, **options: f(x.astype(np.int64) if x.dtype.kind in "bi" else x, axis=axis, **options)
+
+
+_sum, _prod = _widened(np.sum), _widened(np.prod)
+
+
+def _running(f):
+    """The same of a dimension as far as each element; 0-dim tensors have dimension 0."""
+    return lambda x, dim, dtype=None: _widened(f)(x.reshape(1) if x.ndim == 0 else x, dim).reshape(x.shape)
+
+
+_cumprod = _running(np.cumprod)
 
 
 def _mean(x, axis=None, keepdims=False):
@@ -68,15 +81,11 @@ def _mean(x, axis=None, keepdims=False):
     return complex_numbers.divide(total, np.float64(count))
 
 
-def _prod(x, axis=None, keepdims=False):
-    return np.prod(x.astype(np.int64) if x.dtype.kind in "bi" else x, axis=axis, keepdims=keepdims)
-
-
 def _amax_samples(m):
     for shape in m.shapes():
         if 0 not in shape:
-            yield sample(m.tensor(shape, distinct=m.kind == "grad"))
-            yield sample(m.tensor(shape, distinct=m.kind == "grad"), [-1], True)
+            yield sample(m.tensor(shape))
+            yield sample(m.tensor(shape), [-1], True)
     if m.kind == "empty":
         yield sample(m.tensor((0, 3)), [1])
 
@@ -84,13 +93,7 @@ def _amax_samples(m):
 def _extremum_dim_samples(m):
     for shape in [(0, 3)] if m.kind == "empty" else m.shapes():
         for dim in [1] if m.kind == "empty" else reduced_dims(shape):
-            yield sample(m.tensor(shape, distinct=m.kind == "grad"), dim, bool(m.rng.integers(2)))
-
-
-def _whole_samples(m):
-    for shape in m.shapes():
-        if m.kind != "empty":
-            yield sample(m.tensor(shape, distinct=m.kind == "grad"))
+            yield sample(m.tensor(shape), dim, bool(m.rng.integers(2)))
 
 
 def _moment(f, x, dim=None, correction=1, keepdim=False):
@@ -107,16 +110,6 @@ def _moment_samples(m):
         yield sample(m.tensor(shape), [0], correction=0)
         if len(shape) > 1:
             yield sample(m.tensor(shape), [-1], keepdim=True)
-
-
-def _cumsum(x, dim, dtype=None):
-    x = x.astype(np.int64) if x.dtype.kind in "bi" else x
-    return np.cumsum(x.reshape(1) if x.ndim == 0 else x, axis=dim).reshape(x.shape)
-
-
-def _cumprod(x, dim, dtype=None):
-    x = x.astype(np.int64) if x.dtype.kind in "bi" else x
-    return np.cumprod(x.reshape(1) if x.ndim == 0 else x, axis=dim).reshape(x.shape)
 
 
 def _zeros_samples(m):
@@ -156,9 +149,9 @@ def _cumprod_backward(g, x, dim, result):
 def _aminmax_samples(m):
     for shape in [(0, 3)] if m.kind == "empty" else m.shapes():
         if m.kind != "empty":
-            yield sample(m.tensor(shape, distinct=m.kind == "grad"))
+            yield sample(m.tensor(shape))
         for dim in [1] if m.kind == "empty" else reduced_dims(shape):
-            yield sample(m.tensor(shape, distinct=m.kind == "grad"), dim=dim, keepdim=bool(m.rng.integers(2)))
+            yield sample(m.tensor(shape), dim=dim, keepdim=bool(m.rng.integers(2)))
 
 
 def _aminmax(x, dim=None, keepdim=False):
@@ -183,21 +176,6 @@ def _aminmax_backward(low, high, x, least, most, dim, keepdim):
         return ties / ties.sum(dim, keepdims=True) * np.expand_dims(g, dim)
 
     return shared(low, least) + shared(high, most)
-
-
-def _count_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape))
-        for dim in reduced_dims(shape):
-            yield sample(m.tensor(shape), dim)
-
-
-def _count_list_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), [])
-        yield sample(m.tensor(shape), [-1])
-        if len(shape) > 1:
-            yield sample(m.tensor(shape), [1, 0])
 
 
 def _count(x, dim=None):
@@ -312,10 +290,6 @@ def _own_moment_samples(m):
         yield sample(m.tensor(shape), None, None, True)
 
 
-def _own_moment(f, x, dim, correction, keepdim):
-    return _moment(f, x, dim, correction=1 if correction is None else correction, keepdim=keepdim)
-
-
 #: Which of two zeros is the larger one is not said.
 _ORDERED = dict(refuse=("complex",), signed_zeros=False)
 #: Sums of parts; variances are real.
@@ -331,16 +305,17 @@ _MOMENTS = dict(result=_mean_result, infinite="class", **{k: v for k, v in _SPRE
                 magnitude=lambda x, *_, **__: (np.max(np.abs(x), initial=0) ** 2, np.max(np.abs(x), initial=0)))  # fmt: skip
 
 ROWS = [
-    Row("_row_std_mean", _own_moment_samples, _with_mean(_own_moment, np.std), result=_mean_result, **{**_STD, **_OWN}),
-    Row("_row_var_mean", _own_moment_samples, _with_mean(_own_moment, np.var), result=_mean_result,
+    Row("_row_std_mean", _own_moment_samples, _with_mean(_moment, np.std), result=_mean_result, **{**_STD, **_OWN}),
+    Row("_row_var_mean", _own_moment_samples, _with_mean(_moment, np.var), result=_mean_result,
         **{**_VAR, **_OWN, "magnitude": lambda x, *_, **__: (2.0**-50 * np.max(np.abs(x) ** 2, initial=0), np.max(np.abs(x), initial=0))}),
     Row("aminmax", _aminmax_samples, _aminmax, result=lambda s: (s.specs()[0].dtype,) * 2, absent=_ONE, **_ORDERED),
     Row("aminmax_backward", _aminmax_backward_samples, _aminmax_backward, result="self", ulps=4, one_dtype=True,
         grad_constant=(2, 3, 4), no_peer="other signatures",
         absent={**_ONE, "bool": _NO_GRADIENT, "integral": _NO_GRADIENT, "complex": "aminmax refuses them", "promotion": "operands have one dtype", "zero_dim": "amax_backward covers it", "empty": "amax_backward covers it",
                 "special": "amax_backward covers it"}),
-    Row("count_nonzero", _count_samples, _count, result="int64", absent=_ONE),
-    Row("count_nonzero.dim_IntList", _count_list_samples, lambda x, dim: _count(x, dim or None), result="int64", absent=_ONE),
+    Row("count_nonzero", shape_calls(lambda s: [(), *((d,) for d in reduced_dims(s))]), _count, result="int64", absent=_ONE),
+    Row("count_nonzero.dim_IntList", shape_calls(lambda s: [([],), ([-1],)] + [([1, 0],)] * (len(s) > 1)),
+        lambda x, dim: _count(x, dim or None), result="int64", absent=_ONE),
     Row("cumprod", dim_samples, _cumprod, result="sum", ulps=8, complex_ulps=64, domain=(-2, 2), extremes=False, infinite="order",
         grad_samples=_zeros_samples, absent=_ONE),
     Row("cumprod_backward", _cumprod_backward_samples, _cumprod_backward, result="self", ulps=64, domain=(0.5, 2),
@@ -363,18 +338,18 @@ ROWS = [
     Row("amin", _amax_samples, partial(_along, np.min), result="self", absent=_ONE, **_ORDERED),
     Row("argmax", _arg_samples, partial(_arg_along, partial(_first, np.argmax)), result="int64", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
     Row("argmin", _arg_samples, partial(_arg_along, partial(_first, np.argmin)), result="int64", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
-    Row("cumsum", dim_samples, _cumsum, result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
+    Row("cumsum", dim_samples, _running(np.cumsum), result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
     Row("logsumexp", _logsumexp_samples, partial(_along, _logsumexp), result=_float, ulps=6, 
         complex_ulps=16, infinite="class", absent=_ONE,
         magnitude=lambda x, *_: np.max(x.real, initial=1)),
-    Row("_row_logsumexp", lambda m: (s for s in _logsumexp_samples(m)), partial(_along, _logsumexp), result=_float, ulps=6, infinite="class",
+    Row("_row_logsumexp", _logsumexp_samples, partial(_along, _logsumexp), result=_float, ulps=6, infinite="class",
         direct=True, no_peer="an operator of ours", refuse=("complex",), absent=_ONE, magnitude=lambda x, *_: np.max(x.real, initial=1)),
     Row("logsumexp_backward", _logsumexp_backward_samples, _logsumexp_backward, result="self", ulps=64, magnitude=True,
         grad_constant=(2,), no_peer="its own derivative is another", absent={**_ONE, "bool": _NO_GRADIENT, "integral": _NO_GRADIENT,
         "promotion": "operands have one dtype", "zero_dim": "logsumexp covers it", "empty": "logsumexp covers it",
         "special": "logsumexp covers it"}),
-    Row("max", _whole_samples, np.max, result="self", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
-    Row("min", _whole_samples, np.min, result="self", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
+    Row("max", filled_samples, np.max, result="self", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
+    Row("min", filled_samples, np.min, result="self", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
     Row("max.dim", _extremum_dim_samples, _pair(np.max, partial(_first, np.argmax)), absent=_ONE,
         result=lambda s: (s.specs()[0].dtype, "int64"), **_ORDERED),
     Row("min.dim", _extremum_dim_samples, _pair(np.min, partial(_first, np.argmin)), absent=_ONE,
@@ -390,8 +365,8 @@ ROWS = [
     reduction("sum", _whole(_sum), result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE, samples=_with_dtype(unary_samples())),
     reduction_along("sum.dim_IntList", partial(_along, _sum), lists=True, result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
     Row("sum_to_size", _sum_to_size_samples, _sum_to_size, result=_summed, ulps=4, magnitude=True, infinite="class", absent=_ONE),
-    Row("_row_std", _own_moment_samples, partial(_own_moment, np.std), result="self", **{**_STD, **_OWN}),
-    Row("_row_var", _own_moment_samples, partial(_own_moment, np.var), result="self", **{**_VAR, **_OWN}),
+    Row("_row_std", _own_moment_samples, partial(_moment, np.std), result="self", **{**_STD, **_OWN}),
+    Row("_row_var", _own_moment_samples, partial(_moment, np.var), result="self", **{**_VAR, **_OWN}),
     Row("std.correction", _moment_samples, partial(_moment, np.std), result="self", inner="var", **_STD),
     Row("std", _biased(), partial(_by_flag, np.std), result="self", **_STD),
     Row("std.dim", _biased([0]), partial(_by_flag, np.std), result="self", **_STD),

@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from ..rows import Row, reduced_dims, unary_calls
+from ..rows import ONE_OPERAND as _ONE, Row, dim_samples, filled_samples, reduced_dims, unary_calls, unary_samples
 from ..samples import sample, with_options
+from .reduction import _float
 
-_ONE = {"promotion": "one operand"}
 _FIXED = {**_ONE, "channels_last": "its rank is fixed", "zero_dim": "its rank is fixed"}
 _REAL = ("complex",)
 _FLOATS = ("bool", "integral", "complex")
@@ -55,18 +55,17 @@ def _mode(row):
     return row[best[1]], best[1]
 
 
-@with_options
-def _row_samples(m, *more):
+def _row_samples(m):
     shapes = [*m.shapes(), *([(3, 700)] if m.kind in ("plain", "special", "sliced") else [])]
     for shape in shapes:
         for dim in reduced_dims(shape):
             if not shape or shape[dim]:
-                yield sample(m.tensor(shape, distinct=m.kind == "grad"), *(1 if a == "k" else a for a in more), dim, bool(m.rng.integers(2)))
+                yield sample(m.tensor(shape), dim, bool(m.rng.integers(2)))
 
 
 def _kth_samples(m):
-    for s in _row_samples("k")(m):
-        x, _, dim, keep = s.args
+    for s in _row_samples(m):
+        x, dim, keep = s.args
         n = x.shape[dim] if x.shape else 1
         yield sample(x, int(m.rng.integers(1, n + 1)), dim, keep)
 
@@ -76,12 +75,6 @@ def _no_such(m):
     yield sample(m.tensor((2, 3)), 0), (IndexError,), "selected number k out of range"
 
 
-def _whole(m):
-    for shape in m.shapes():
-        if 0 not in shape:
-            yield sample(m.tensor(shape, distinct=m.kind == "grad"))
-
-
 @with_options
 def _quantiles(m, as_tensor):
     for shape in m.shapes():
@@ -89,7 +82,7 @@ def _quantiles(m, as_tensor):
             continue
         for k, dim in enumerate([None, *reduced_dims(shape)]):
             how = ("linear", "lower", "higher", "nearest", "midpoint")[(k + len(shape)) % 5 if m.kind != "grad" else 0]
-            x = m.tensor(shape, distinct=m.kind == "grad")
+            x = m.tensor(shape)
             q = m.tensor((3,), x.dtype, domain=(0.05, 0.95), layout="contiguous") if as_tensor else 0.3
             if as_tensor and m.kind == "special":
                 q.flat[:] = np.array([0.0, 0.25, 1.0])
@@ -185,12 +178,6 @@ def _unique_rows(x, dim, ordered, inverse, counts):
     return values, i.reshape(-1), n
 
 
-@with_options
-def _few_values(m, *more):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape, domain=(0, 3)), *more)
-
-
 def _few_rows(m):
     for dim in (0, 1) if m.kind not in ("zero_dim", "channels_last", "empty") else ():
         yield sample(m.tensor((6, 2), domain=(0, 1)), dim, True, True, True)
@@ -211,12 +198,6 @@ def _running(f, x, dim):
                 best = i
             values[at][i], places[at][i] = rows[at][best], best
     return np.moveaxis(values, -1, dim).reshape(x.shape), np.moveaxis(places, -1, dim).reshape(x.shape)
-
-
-def _along(m):
-    for shape in m.shapes():
-        for dim in reduced_dims(shape):
-            yield sample(m.tensor(shape, distinct=m.kind == "grad"), dim)
 
 
 def _running_backward(grad, x, places, dim):
@@ -259,10 +240,9 @@ def _slopes(x, spacing=1, dim=None, edge_order=1):
 
 
 def _slope_dtypes(s):
-    name = s.specs()[0].dtype
     dim = s.kwargs.get("dim")
     count = s.specs()[0].dim if dim is None else 1 if isinstance(dim, int) else len(dim)
-    return ("float32" if name == "bool" or "int" in name else name,) * count
+    return (_float(s),) * count
 
 
 def _coordinates(m, n):
@@ -301,12 +281,7 @@ def _area(y, x=None, dx=1.0, dim=-1):
     return np.asarray(np.trapezoid(y, x, dx, dim))
 
 
-def _area_dtype(s):
-    name = s.specs()[0].dtype
-    return "float32" if name == "bool" or "int" in name else name
-
-
-_AREAS = dict(ulps=16, magnitude=lambda y, *a, **k: np.full(np.shape(_area(y, *a, **k)), 100.0), extremes=False, infinite="class", result=_area_dtype,
+_AREAS = dict(ulps=16, magnitude=lambda y, *a, **k: np.full(np.shape(_area(y, *a, **k)), 100.0), extremes=False, infinite="class", result=_float,
               absent={**_ONE, "zero_dim": "needs a dimension", "empty": "needs samples", "special": "differences of infinities",
                       "bool": "no numbers", "integral": "no curve", "complex": "numbers of two parts"})
 _RUNNING_AREAS = {**_AREAS, "magnitude": lambda y, *a, **k: np.full(np.shape(_cumulative(y, *a, **k)), 100.0)}
@@ -352,7 +327,7 @@ def _cov(x, correction=1, fweights=None, aweights=None):
 
 
 _COV = dict(ulps=64, extremes=False, infinite="class", magnitude=lambda x, *_, **__: np.full((x.shape[0],) * 2 if x.ndim > 1 else (), 20.0),
-            result=lambda s: "float32" if "int" in s.specs()[0].dtype else s.specs()[0].dtype, refuse=("bool",),
+            result=_float, refuse=("bool",),
             absent={**_FIXED, "empty": "no observations", "special": "differences of infinities"})
 
 _QUANTILE = dict(result="self", ulps=8, refuse=("bool", "integral", "complex", "float16", "bfloat16"), magnitude=True, extremes=False,
@@ -366,12 +341,12 @@ _HIST = dict(refuse=("bool", "integral", "complex", "float16", "bfloat16"), abse
 ROWS = [
     Row("kthvalue", _kth_samples, lambda x, k, d, keep: _with_dims(x, lambda r: _kth(r, k - 1), d, keep), errors=_no_such,
         absent={**_ONE, **_NONE}, **_PAIR),
-    Row("median.dim", _row_samples(), lambda x, d, keep: _with_dims(x, _median, d, keep), absent={**_ONE, **_NONE}, **_PAIR),
-    Row("nanmedian.dim", _row_samples(), lambda x, d, keep: _with_dims(x, _nanmedian, d, keep), absent={**_ONE, **_NONE}, **_PAIR),
-    Row("mode", _row_samples(), lambda x, d, keep: _with_dims(x, _mode, d, keep), absent={**_ONE, **_NONE}, **_PAIR),
-    Row("median", _whole, lambda x: np.asarray(_median(x.reshape(-1))[0]), result="self", refuse=_REAL, signed_zeros=False,
+    Row("median.dim", _row_samples, lambda x, d, keep: _with_dims(x, _median, d, keep), absent={**_ONE, **_NONE}, **_PAIR),
+    Row("nanmedian.dim", _row_samples, lambda x, d, keep: _with_dims(x, _nanmedian, d, keep), absent={**_ONE, **_NONE}, **_PAIR),
+    Row("mode", _row_samples, lambda x, d, keep: _with_dims(x, _mode, d, keep), absent={**_ONE, **_NONE}, **_PAIR),
+    Row("median", filled_samples, lambda x: np.asarray(_median(x.reshape(-1))[0]), result="self", refuse=_REAL, signed_zeros=False,
         inner="median", absent={**_ONE, **_NONE}),
-    Row("nanmedian", _whole, lambda x: np.asarray(_nanmedian(x.reshape(-1))[0]), result="self", refuse=_REAL, signed_zeros=False,
+    Row("nanmedian", filled_samples, lambda x: np.asarray(_nanmedian(x.reshape(-1))[0]), result="self", refuse=_REAL, signed_zeros=False,
         inner="nanmedian", absent={**_ONE, **_NONE}),
     Row("quantile", _quantiles(True), partial(_quantile, np.quantile), grad_constant=(1,), **_QUANTILE),
     Row("quantile.scalar", _quantiles(False), partial(_quantile, np.quantile), **_QUANTILE),
@@ -383,31 +358,31 @@ ROWS = [
     Row("bucketize.Tensor", _edges, lambda x, rows: _searched(rows, x), result="int64", inner="searchsorted", **_SEARCH),
     Row("bucketize.Scalar", lambda m: (sample(1, s.args[0]) for s in _one_number(m)), lambda x, rows: _searched(rows, x), result="int64",
         inner="searchsorted", **_SEARCH),
-    Row("_histogram_place", lambda m: (sample(m.tensor(s), -0.6, 0.7, 5.0) for s in m.shapes()), _place, operands=(0,), result="float", ulps=8,
+    Row("_histogram_place", unary_samples(-0.6, 0.7, 5.0), _place, operands=(0,), result="float", ulps=8,
         magnitude=lambda x, low, high, bins: np.full(x.shape, bins), refuse=("complex",), direct=True, no_peer="not in PyTorch"),
-    Row("histc", lambda m: (sample(m.tensor(s), 5, -2, 3) for s in m.shapes()), _histc, result="self", refuse=("bool", "complex"),
+    Row("histc", unary_samples(5, -2, 3), _histc, result="self", refuse=("bool", "complex"),
         absent={**_ONE, "integral": "parts of equal width have no equal numbers of integers", "special": "numbers next to an edge"}),
     Row("histogram.bins_tensor", _hist_samples, _hist, **_HIST),
-    Row("histogram.bin_ct", lambda m: (sample(m.tensor(s), 4, range=(-2.0, 2.0)) for s in m.shapes()),
+    Row("histogram.bin_ct", unary_samples(4, range=(-2.0, 2.0)),
         lambda x, n, range: _hist(x, np.linspace(*range, n + 1)), **_HIST),
     Row("isin.Tensor_Tensor", _sets, lambda a, b, invert=False: np.isin(a, b, invert=invert), result="bool",
         absent={**_SET, "promotion": "eq covers it"}),
-    Row("isin.Tensor_Scalar", lambda m: (sample(m.tensor(s), 1) for s in m.shapes()), np.isin, result="bool", absent={**_SET, **_ONE}),
+    Row("isin.Tensor_Scalar", unary_samples(1), np.isin, result="bool", absent={**_SET, **_ONE}),
     Row("isin.Scalar_Tensor", lambda m: (sample(1, m.tensor(s)) for s in m.shapes()), lambda a, b: np.asarray(np.isin(a, b)), result="bool",
         absent={**_SET, **_ONE}),
-    Row("_unique2", _few_values(True, True, True), _uniques, direct=True, inner="sort", absent={**_ONE, "special": "the order of NaN is free"}, **_UNIQUE),
+    Row("_unique2", unary_samples(True, True, True, domain=(0, 3)), _uniques, direct=True, inner="sort", absent={**_ONE, "special": "the order of NaN is free"}, **_UNIQUE),
     Row("unique_dim", _few_rows, _unique_rows, direct=True, inner="lexsort", absent={**_FIXED, "empty": "slices without elements"}, **_UNIQUE),
-    Row("unique_consecutive", _few_values(True, True), _runs, direct=True, absent=_ONE,
+    Row("unique_consecutive", unary_samples(True, True, domain=(0, 3)), _runs, direct=True, absent=_ONE,
         result=lambda s: (s.specs()[0].dtype, "int64", "int64")),
     Row("_lexsort", lambda m: (sample(m.tensor((6, 3), domain=(0, 2))) for _ in range(m.kind not in ("zero_dim", "channels_last", "empty"))),
         lambda x: np.lexsort(x.T[::-1]), result="int64", direct=True, no_peer="not in PyTorch", refuse=_REAL,
         absent={**_FIXED, "empty": "an order of nothing"}),
-    Row("cummax", _along, partial(_running, np.maximum), absent=_ONE, **_PAIR),
-    Row("cummin", _along, partial(_running, np.minimum), absent=_ONE, **_PAIR),
+    Row("cummax", dim_samples, partial(_running, np.maximum), absent=_ONE, **_PAIR),
+    Row("cummin", dim_samples, partial(_running, np.minimum), absent=_ONE, **_PAIR),
     Row("cummaxmin_backward", _running_backward_samples, _running_backward, result="self", ulps=4, magnitude=True, direct=True, grad_constant=(1,),
         no_peer="PyTorch's is an operator of its own", absent={**_FIXED, "empty": "cummax covers it", "special": "sums of infinities",
         "bool": "no gradients", "integral": "no gradients", "complex": "no gradients"}),
-    Row("logcumsumexp", _along, _logcumsumexp, result="self", ulps=16, magnitude=lambda x, d: np.abs(x) + 3, refuse=("bool", "integral"), absent=_ONE,
+    Row("logcumsumexp", dim_samples, _logcumsumexp, result="self", ulps=16, magnitude=lambda x, d: np.abs(x) + 3, refuse=("bool", "integral"), absent=_ONE,
         complex_ulps=64, domain=(-1.5, 1.5), extremes=False, infinite="class"),
     Row("diff", unary_calls((), (2, 0), least=1), lambda x, n=1, d=-1: np.diff(x, n, d), result="self", ulps=2, magnitude=lambda x, *_: np.full(np.diff(x, *_[:1] or [1], axis=_[1] if len(_) > 1 else -1).shape, 32.0),
         extremes=False, infinite="class", absent={**_ONE, "zero_dim": "needs a dimension"}),
@@ -420,10 +395,8 @@ ROWS = [
         grad_samples=lambda m: (), **_SLOPES),
     Row("gradient.tensorarray", _slope_samples(spacing=lambda m, s: [_coordinates(m, s[0])], dim=[0], edge_order=2), _slopes,
         grad_samples=lambda m: (), **_SLOPES),
-    Row("trapezoid.x", _curve_at, _area, **_AREAS),
-    Row("trapezoid.dx", _curve(dx=0.5), _area, **_AREAS),
-    Row("trapz.x", _curve_at, _area, **_AREAS),
-    Row("trapz.dx", _curve(dx=0.5), _area, **_AREAS),
+    Row("trapezoid.x trapz.x", _curve_at, _area, **_AREAS),
+    Row("trapezoid.dx trapz.dx", _curve(dx=0.5), _area, **_AREAS),
     Row("cumulative_trapezoid.x", _curve_at, _cumulative, **_RUNNING_AREAS),
     Row("cumulative_trapezoid.dx", _curve(dx=0.5), _cumulative, **_RUNNING_AREAS),
     Row("nansum", _reduced, _nansum, result="sum", refuse=_REAL, ulps=4, magnitude=True, extremes=False, infinite="class", absent=_ONE),

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import expit, log_expit, log1p, ndtr
 
 from .. import complex_numbers
-from ..rows import Row, number_samples, unary, unary_calls
+from ..rows import Row, binary_samples, number_samples, unary, unary_calls
 from ..samples import sample
 
 
@@ -40,9 +40,6 @@ def _gelu(x, approximate="none"):
 def _mish(x):
     e = np.exp(np.minimum(x, 40))
     return x * (e * (e + 2) / (e * (e + 2) + 2))
-
-
-_gelu_samples = unary_calls((), dict(approximate="tanh"))
 
 
 def _prelu_samples(m):
@@ -86,8 +83,7 @@ _INSIDE = dict(no_peer="not in PyTorch", direct=True)
 ROWS = [
     unary("_gelu_erf", _gelu, ulps=4, reference_ulps=16, refuse=_FLOATS, **_INSIDE),
     unary("_gelu_tanh", lambda x: _gelu(x, "tanh"), ulps=4, reference_ulps=16, refuse=_FLOATS, **_INSIDE),
-    Row("gelu", _gelu_samples, _gelu, operands=(0,), ulps=4, reference_ulps=16, refuse=_FLOATS),
-    Row("gelu_", _gelu_samples, _gelu, operands=(0,), ulps=4, reference_ulps=16, refuse=_FLOATS),
+    Row("gelu gelu_", unary_calls((), dict(approximate="tanh")), _gelu, operands=(0,), ulps=4, reference_ulps=16, refuse=_FLOATS),
     Row("elu", number_samples(0.75), _elu, operands=(0,), ulps=6, refuse=_FLOATS),
     unary("celu", lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x / alpha)), ulps=6, refuse=_FLOATS,
           samples=number_samples(0.75, 2.0)),
@@ -102,9 +98,9 @@ ROWS = [
     unary("relu6", lambda x: np.where(x <= 0, np.where(x == 0, x, 0), np.where(x >= 6, 6, x)), refuse=("bool", "complex"),
           domain=(-3, 8)),
     unary("threshold", lambda x, t, v: np.where(x <= t, v, x), refuse=("bool", "complex"), 
-          samples=lambda m: (sample(m.tensor(s), 1, 3) for s in m.shapes())),
+          samples=unary_calls((1, 3))),
     unary("mish", _mish, ulps=4, refuse=_FLOATS),
-    Row("_prelu_kernel", lambda m: (sample(m.tensor(a), m.tensor(b)) for a, b in m.pairs()),
+    Row("_prelu_kernel", binary_samples(),
         lambda x, w: np.where(x > 0, x, w * x), operands=(0, 1), refuse=_FLOATS, infinite="class", **_INSIDE),
     Row("prelu", _prelu_samples, _prelu, operands=(0, 1), refuse=_FLOATS, infinite="class", inner="prelu",
         absent={"empty": "a channel for each weight", "promotion": "of one dtype in PyTorch"}),

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.special
 
 from .. import complex_numbers
-from ..rows import Row, binary, binary_calls, gradient_samples, unary_calls, unary_samples, with_number
+from ..rows import Row, binary, binary_calls, gradient_samples, number_first, unary_calls, unary_samples, with_number
 from ..samples import sample, with_options
 
 _BITS = dict(refuse=("floating", "complex"))
@@ -63,14 +63,6 @@ def _float_remainder(a, b):
 
 def _remainder(a, b):
     return _float_remainder(a, b) if a.dtype.kind == "f" else np.remainder(a, b)
-
-
-def _floor_divide(a, b):
-    return np.floor_divide(a, b)
-
-
-def _extremum(f):
-    return lambda a, b: f(a, b)
 
 
 def _clamp_max(a, b):
@@ -142,10 +134,6 @@ def _quotient_slope(g, quotient, number):
     return complex_numbers.negative(complex_numbers.multiply(g, slope))
 
 
-def _where(c, a, b):
-    return np.where(c, a, b)
-
-
 @with_options
 def _where_samples(m, a_number, b_number):
     for a, b in m.pairs():
@@ -181,7 +169,7 @@ def _mode_samples(m, number=False):
 
 
 def _rounded(a, b, rounding_mode):
-    return _whole(_floor_divide if rounding_mode == "floor" else _trunc_divide)(a, np.asarray(b))
+    return _whole(np.floor_divide if rounding_mode == "floor" else _trunc_divide)(a, np.asarray(b))
 
 
 def _trunc_divide(a, b):
@@ -231,11 +219,6 @@ def _numbers(x, nan=None, posinf=None, neginf=None):
 _numbers_samples = unary_samples(2.0, 3.0, -3.0)
 
 
-def _number_first(m):
-    for shape in m.shapes():
-        yield sample(0.5, m.tensor(shape))
-
-
 def _xlogy_backward(grad, a, b):
     return np.where((a == 0) & (b <= 0), 0, scipy.special.xlogy(grad, b))
 
@@ -262,20 +245,18 @@ ROWS = [
     with_number("mul.Scalar", _mul, _NUMBERS, **_PRODUCT),
     binary("div.Tensor", complex_numbers.divide, result="float", complex_ulps=6, infinite="class"),
     with_number("div.Scalar", complex_numbers.divide, _NUMBERS, result="float", ulps=1, complex_ulps=6, infinite="class"),
-    Row("div.Tensor_mode", _mode_samples(), _rounded, operands=(0, 1), ulps=1, **_ORDERED),
-    Row("div.Scalar_mode", _mode_samples(True), _rounded, operands=(0, 1), ulps=1, **_ORDERED),
+    Row("div.Tensor_mode div_.Tensor_mode", _mode_samples(), _rounded, operands=(0, 1), ulps=1, **_ORDERED),
+    Row("div.Scalar_mode div_.Scalar_mode", _mode_samples(True), _rounded, operands=(0, 1), ulps=1, **_ORDERED),
     binary("trunc_divide", _whole(_trunc_divide), ulps=1, **_ORDERED),
     with_number("trunc_divide.Scalar", _whole(_trunc_divide), ulps=1, **_ORDERED),
-    Row("div_.Tensor_mode", _mode_samples(), _rounded, operands=(0, 1), ulps=1, **_ORDERED),
-    Row("div_.Scalar_mode", _mode_samples(True), _rounded, operands=(0, 1), ulps=1, **_ORDERED),
-    binary("floor_divide", _whole(_floor_divide), ulps=1, **_ORDERED),
-    with_number("floor_divide.Scalar", _whole(_floor_divide), ulps=1, **_ORDERED),
+    binary("floor_divide", _whole(np.floor_divide), ulps=1, **_ORDERED),
+    with_number("floor_divide.Scalar", _whole(np.floor_divide), ulps=1, **_ORDERED),
     binary("fmod.Tensor", _whole(np.fmod), ulps=1, **_ORDERED),
     with_number("fmod.Scalar", _whole(np.fmod), ulps=1, **_ORDERED),
     binary("remainder.Tensor", _whole(_remainder), ulps=1, **_ORDERED),
     with_number("remainder.Scalar", _whole(_remainder), ulps=1, **_ORDERED),
-    binary("maximum", _extremum(np.maximum), **_EXTREMA),
-    binary("minimum", _extremum(np.minimum), **_EXTREMA),
+    binary("maximum", np.maximum, **_EXTREMA),
+    binary("minimum", np.minimum, **_EXTREMA),
     with_number("clamp_max", _clamp_max, (1, 0.5), **_EXTREMA),
     binary("clamp_max.Tensor", _clamp_max, **_EXTREMA),
     with_number("clamp_min", _clamp_min, (1, 0.5), **_EXTREMA),
@@ -293,10 +274,10 @@ ROWS = [
         no_peer="not in PyTorch"),
     binary("xlogy.Tensor", scipy.special.xlogy, result="float", ulps=4, refuse=("complex",), domain=(0.1, 4)),
     with_number("xlogy.Scalar_Other", scipy.special.xlogy, (2, 0.5), result="float", ulps=4, refuse=("complex",)),
-    Row("xlogy.Scalar_Self", _number_first, scipy.special.xlogy, operands=(0, 1), result="float", ulps=4,
+    Row("xlogy.Scalar_Self", number_first(0.5), scipy.special.xlogy, operands=(0, 1), result="float", ulps=4,
         refuse=("complex",), domain=(0.1, 4)),
-    binary("fmin", np.fmin, **{**_EXTREMA, "signed_zeros": False}),
-    binary("fmax", np.fmax, **{**_EXTREMA, "signed_zeros": False}),
+    binary("fmin", np.fmin, **_EXTREMA),
+    binary("fmax", np.fmax, **_EXTREMA),
     binary("copysign.Tensor", np.copysign, result="float", refuse=("complex",)),
     with_number("copysign.Scalar", np.copysign, (2, -0.5), result="float", refuse=("complex",)),
     Row("_nan_to_num", _numbers_samples, _numbers, operands=(0,), refuse=_FLOATS, direct=True, no_peer="not in PyTorch",
@@ -316,7 +297,7 @@ ROWS = [
     with_number("bitwise_left_shift.Tensor_Scalar", _left, (3, 0), **_SHIFTS),
     binary("bitwise_right_shift.Tensor", _right, **_SHIFTS),
     with_number("bitwise_right_shift.Tensor_Scalar", _right, (3, 70), **_SHIFTS),
-    Row("bitwise_not", lambda m: (sample(m.tensor(s)) for s in m.shapes()), np.invert, operands=(0,), **_BITS),
+    Row("bitwise_not", unary_samples(), np.invert, operands=(0,), **_BITS),
     binary("pow.Tensor_Tensor", _pow, samples=_pow_samples, **_POWER),
     with_number("pow.Tensor_Scalar", _pow, (2, 3, 0.5, 0.5 + 1j), grad_domain=(0.2, 4), **_POWER),
     Row("pow.Scalar", _base_samples, _pow, operands=(0, 1), **_POWER),
@@ -325,8 +306,8 @@ ROWS = [
     Row("_div_number_backward", _quotient_samples, _quotient_slope, operands=(0, 1), ulps=4, complex_ulps=24, direct=True,
         refuse=("bool", "integral"), infinite="class", no_peer="not in PyTorch",
         absent={"special": "quotients overflow on their way"}),
-    Row("where.self", _where_samples(False, False), _where, operands=(1, 2)),
-    Row("where.Scalar", _where_samples(True, True), _where, operands=(1, 2)),
-    Row("where.ScalarOther", _where_samples(False, True), _where, operands=(1, 2)),
-    Row("where.ScalarSelf", _where_samples(True, False), _where, operands=(1, 2)),
+    Row("where.self", _where_samples(False, False), np.where, operands=(1, 2)),
+    Row("where.Scalar", _where_samples(True, True), np.where, operands=(1, 2)),
+    Row("where.ScalarOther", _where_samples(False, True), np.where, operands=(1, 2)),
+    Row("where.ScalarSelf", _where_samples(True, False), np.where, operands=(1, 2)),
 ]  # fmt: skip

@@ -117,45 +117,40 @@ def _ranks(m):
     return (1, 2, 3) if m.kind in ("plain", "special", "empty") else (2,)
 
 
-def _few(m, samples):
-    """One sample where dtypes are paired, which are many."""
-    return islice(samples, 1 if m.kind == "promotion" else None)
+def _few(samples):
+    """As with_options, and one sample where dtypes are paired, which are many."""
+    return lambda *options: lambda m: islice(samples(m, *options), 1 if m.kind == "promotion" else None)
 
 
-def _samples(spatial):
-    def make(m):
-        for k, (x, w, b, groups) in enumerate(_operands(m, spatial)):
+@_few
+def _samples(m, spatial):
+    for k, (x, w, b, groups) in enumerate(_operands(m, spatial)):
+        yield sample(x, w, b, groups=groups)
+        yield sample(x, w, stride=[2] * spatial, padding=[1] * spatial, groups=groups)
+        dilation = [1, 2, 1] if k == 0 else [1, 1, 1]
+        yield sample(x, w, b, padding=list(range(spatial)), dilation=dilation[:spatial], groups=groups)
+
+
+@_few
+def _padding_samples(m, spatial):
+    for x, w, b, groups in _operands(m, spatial):
+        yield sample(x, w, b, padding="same", groups=groups)
+        yield sample(x, w, padding="same", dilation=[2] * spatial, groups=groups)
+        yield sample(x, w, stride=[2] * spatial, padding="valid", groups=groups)
+
+
+@_few
+def _transpose_samples(m, spatial):
+    for x, w, b, groups in _operands(m, spatial, transposed=True):
+        if m.kind != "grad":
             yield sample(x, w, b, groups=groups)
-            yield sample(x, w, stride=[2] * spatial, padding=[1] * spatial, groups=groups)
-            dilation = [1, 2, 1] if k == 0 else [1, 1, 1]
-            yield sample(x, w, b, padding=list(range(spatial)), dilation=dilation[:spatial], groups=groups)
-
-    return lambda m: _few(m, make(m))
-
-
-def _padding_samples(spatial):
-    def make(m):
-        for x, w, b, groups in _operands(m, spatial):
-            yield sample(x, w, b, padding="same", groups=groups)
-            yield sample(x, w, padding="same", dilation=[2] * spatial, groups=groups)
-            yield sample(x, w, stride=[2] * spatial, padding="valid", groups=groups)
-
-    return lambda m: _few(m, make(m))
+        ones = [1] * spatial
+        yield sample(x, w, stride=[2] * spatial, padding=ones, output_padding=ones, groups=groups)
+        if m.kind != "grad" or spatial == 1:
+            yield sample(x, w, b, stride=[3] * spatial, dilation=[2] * spatial, groups=groups)
 
 
-def _transpose_samples(spatial):
-    def make(m):
-        for x, w, b, groups in _operands(m, spatial, transposed=True):
-            if m.kind != "grad":
-                yield sample(x, w, b, groups=groups)
-            ones = [1] * spatial
-            yield sample(x, w, stride=[2] * spatial, padding=ones, output_padding=ones, groups=groups)
-            if m.kind != "grad" or spatial == 1:
-                yield sample(x, w, b, stride=[3] * spatial, dilation=[2] * spatial, groups=groups)
-
-    return lambda m: _few(m, make(m))
-
-
+@_few
 def _convolution_samples(m):
     for spatial in _ranks(m):
         ones, zeros = [1] * spatial, [0] * spatial
@@ -165,10 +160,6 @@ def _convolution_samples(m):
         for x, w, b, groups in _operands(m, spatial, transposed=True):
             yield sample(x, w, b, [2] * spatial, ones, ones, True, ones, groups)
             yield sample(x, w, None, ones, zeros, [2] * spatial, True, zeros, groups)
-
-
-def _backward_case(x, w, bias, stride, padding, dilation, transposed, more, groups):
-    return _convolution(x, w, bias, stride, padding, dilation, transposed, more, groups).shape
 
 
 def _weight_gradient(grad, x, size, stride, padding, dilation, transposed, groups):
@@ -198,10 +189,14 @@ def _geometries(m):
                     yield x, w, [2] * spatial, ones, ones, transposed, [int(transposed)] * spatial, groups
 
 
+def _result_sizes(x, w, *geometry):
+    return list(_convolution(np.zeros(x.shape), np.zeros(w.shape), None, *geometry).shape)
+
+
+@_few
 def _gradient_samples(m):
-    for x, w, stride, padding, dilation, transposed, more, groups in _geometries(m):
-        shape = _backward_case(np.zeros(x.shape), np.zeros(w.shape), None, stride, padding, dilation, transposed, more, groups)
-        yield sample(m.tensor(list(shape)), x, list(w.shape), stride, padding, dilation, transposed, groups)
+    for x, w, *geometry, more, groups in _geometries(m):
+        yield sample(m.tensor(_result_sizes(x, w, *geometry, more, groups)), x, list(w.shape), *geometry, groups)
 
 
 def _backward(grad, x, w, bias_sizes, stride, padding, dilation, transposed, more, groups, mask):
@@ -222,13 +217,11 @@ def _backward(grad, x, w, bias_sizes, stride, padding, dilation, transposed, mor
     return by_input, by_weight, by_bias
 
 
+@_few
 def _backward_samples(m):
-    for x, w, stride, padding, dilation, transposed, more, groups in _geometries(m):
-        shape = _backward_case(np.zeros(x.shape), np.zeros(w.shape), None, stride, padding, dilation, transposed, more, groups)
-        outs = [shape[1]]
-        yield sample(
-            m.tensor(list(shape)), x, w, outs, stride, padding, dilation, transposed, more, groups, [True, True, True]
-        )
+    for x, w, *geometry in _geometries(m):
+        sizes = _result_sizes(x, w, *geometry)
+        yield sample(m.tensor(sizes), x, w, [sizes[1]], *geometry, [True, True, True])
 
 
 def _row(name, samples, reference, **options):
@@ -239,7 +232,7 @@ def _row(name, samples, reference, **options):
 
 
 ROWS = [
-    _row("_convolution_weight_gradient", lambda m: _few(m, _gradient_samples(m)), _weight_gradient, one_dtype=(0, 1), direct=True),
+    _row("_convolution_weight_gradient", _gradient_samples(), _weight_gradient, one_dtype=(0, 1), direct=True),
     _row("conv1d", _samples(1), partial(_conv, 1)),
     _row("conv1d.padding", _padding_samples(1), partial(_conv, 1)),
     _row("conv2d", _samples(2), partial(_conv, 2)),
@@ -249,6 +242,6 @@ ROWS = [
     _row("conv_transpose1d", _transpose_samples(1), partial(_conv_transpose, 1)),
     _row("conv_transpose2d.input", _transpose_samples(2), partial(_conv_transpose, 2)),
     _row("conv_transpose3d.input", _transpose_samples(3), partial(_conv_transpose, 3)),
-    _row("convolution", lambda m: _few(m, _convolution_samples(m)), _convolution),
-    _row("convolution_backward", lambda m: _few(m, _backward_samples(m)), _backward),
+    _row("convolution", _convolution_samples(), _convolution),
+    _row("convolution_backward", _backward_samples(), _backward),
 ]  # fmt: skip

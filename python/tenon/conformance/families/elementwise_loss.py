@@ -17,7 +17,7 @@ def _loss(each):
 
 
 @with_options
-def _samples(m, *more, weights=0, **named):
+def _samples(m, *more, **named):
     for a, b in m.pairs():
         for reduction in (0, 1, 2):
             yield sample(m.tensor(a), m.tensor(b), reduction, *more, **named)

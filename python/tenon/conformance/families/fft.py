@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..dtypes import PARTS
-from ..rows import Row
+from ..rows import ONE_OPERAND, Row, shape_calls
 from ..samples import sample, with_options
 from .factory import _KINDS_OF_NUMBERS, _given
 
@@ -73,8 +73,8 @@ _SPREAD = {"special": "infinities and NaN spread over all of a transform", "prom
 _NUMBERS = {**_SPREAD, "zero_dim": "needs a dimension"}
 
 
-def _row(name, samples, reference, **options):
-    return Row(name, samples, reference, ulps=8, magnitude=_bound(reference), absent=_NUMBERS, **options)
+def _row(name, samples, reference, ulps=8, absent=_NUMBERS, **options):
+    return Row(name, samples, reference, ulps=ulps, magnitude=_bound(reference), absent=absent, **options)
 
 
 def _hermitian_several(x, s, dim, norm, transform):
@@ -107,8 +107,7 @@ def _pairs(several):
     return lambda x, s=None, dim=(-2, -1), norm=None: several(x, s, dim, norm)
 
 
-@with_options
-def _errors(m, name, real):
+def _errors(m):
     yield sample(m.tensor((3,)), 0), (RuntimeError,), "expected at least 1 element"
     yield sample(m.tensor((3,)), -2), (RuntimeError,), "expected at least 1 element"
     yield sample(m.tensor((2, 0))), (RuntimeError,), "too few for a transform"
@@ -129,7 +128,7 @@ def _transforms():
         inner = "_fft_r2c" if real_in else "_fft_c2r" if real_out else "_fft_c2c"
         options = dict(result=_parts if real_out else _complex, refuse=("complex",) if real_in else (), inner=inner)
         one = getattr(np.fft, name)
-        yield _row(f"fft_{name}", _one, one, errors=_errors(name, real_in), **options)
+        yield _row(f"fft_{name}", _one, one, errors=_errors, **options)
         several = _numpy(name + "n")
         yield _row(f"fft_{name}n", _several(False), several, errors=_several_errors, **options)
         yield _row(f"fft_{name}2", _several(True), _pairs(several), **options)
@@ -216,10 +215,9 @@ def _kernels():
     yield _row("_fft_c2c", _kernel_samples(True, False), _c2c, no_peer="PyTorch's take no negative dimensions", result=_complex, refuse=_COMPLEX)
     yield _row("_fft_r2c", _kernel_samples(True, False), _r2c, no_peer="PyTorch's take no negative dimensions", result=_complex, refuse=_REAL)
     yield _row("_fft_c2r", _kernel_samples(0, halved=True), _c2r, no_peer="PyTorch's take no negative dimensions", result=_parts, refuse=_COMPLEX)
-    yield Row("_fft_c2r_backward", _c2r_backward_samples, _c2r_backward, result=_complex, refuse=_REAL, inner="_fft_r2c", ulps=16,
-              magnitude=_bound(_c2r_backward), absent=_OTHERS, no_peer="PyTorch has none")  # fmt: skip
-    yield Row("_fft_r2c_backward", _r2c_backward_samples, _r2c_backward, result=_parts, refuse=_COMPLEX, inner="_fft_c2r", ulps=16,
-              magnitude=_bound(_r2c_backward), absent=_OTHERS, no_peer="PyTorch has none")  # fmt: skip
+    gradient = dict(ulps=16, absent=_OTHERS, no_peer="PyTorch has none")
+    yield _row("_fft_c2r_backward", _c2r_backward_samples, _c2r_backward, result=_complex, refuse=_REAL, inner="_fft_r2c", **gradient)
+    yield _row("_fft_r2c_backward", _r2c_backward_samples, _r2c_backward, result=_parts, refuse=_COMPLEX, inner="_fft_c2r", **gradient)
 
 
 # Frequencies and shifts
@@ -236,11 +234,7 @@ def _frequencies(transform):
     return lambda n, d=1.0, dtype=None: transform(n, d)
 
 
-def _shift_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape))
-        if shape:
-            yield sample(m.tensor(shape), [-1])
+_shift_samples = shape_calls(lambda shape: [(), ([-1],)] if shape else [()])
 
 
 def _shifted(shift):
@@ -250,7 +244,7 @@ def _shifted(shift):
 # Frames
 
 
-def _framed(x, n_fft, hop, win, window, normalized, onesided):
+def _stft(x, n_fft, hop=None, win=None, window=None, normalized=False, onesided=None, return_complex=None):
     win = n_fft if win is None else win
     left = (n_fft - win) // 2
     weights = np.pad(np.ones(win) if window is None else window, (left, n_fft - win - left))
@@ -258,15 +252,11 @@ def _framed(x, n_fft, hop, win, window, normalized, onesided):
     return (np.fft.rfft if onesided else np.fft.fft)(frames, axis=-2, norm="ortho" if normalized else None)
 
 
-def _stft(x, n_fft, hop=None, win=None, window=None, normalized=False, onesided=None, return_complex=None):
-    return _framed(x, n_fft, hop, win, window, normalized, onesided)
-
-
 def _stft_center(x, n_fft, hop=None, win=None, window=None, center=True, pad_mode="reflect", normalized=False, onesided=None, return_complex=None):
     if center:
         pads = [(0, 0)] * (x.ndim - 1) + [(n_fft // 2, n_fft // 2)]
         x = np.pad(x, pads, mode={"replicate": "edge", "circular": "wrap"}.get(pad_mode, pad_mode))
-    return _framed(x, n_fft, hop, win, window, normalized, onesided)
+    return _stft(x, n_fft, hop, win, window, normalized, onesided)
 
 
 def _signals(m):
@@ -324,11 +314,9 @@ ROWS = [
     *_kernels(),
     Row("fft_fftfreq", _frequency_samples, _frequencies(np.fft.fftfreq), result=_given, refuse=("bool", "integral"), ulps=1, absent=_KINDS_OF_NUMBERS),
     Row("fft_rfftfreq", _frequency_samples, _frequencies(np.fft.rfftfreq), result=_given, refuse=("bool", "integral"), ulps=1, absent=_KINDS_OF_NUMBERS),
-    Row("fft_fftshift", _shift_samples, _shifted(np.fft.fftshift), result="self", absent={"promotion": "one operand"}),
-    Row("fft_ifftshift", _shift_samples, _shifted(np.fft.ifftshift), result="self", absent={"promotion": "one operand"}),
-    Row("stft", _stft_samples(), _stft, direct=True, result=_complex, refuse=("bool", "integral"), ulps=16, magnitude=_bound(_stft), absent=_FIXED),
-    Row("stft.center", _stft_samples(True, "reflect"), _stft_center, result=_complex, refuse=("bool", "integral"), ulps=16,
-        magnitude=_bound(_stft_center), absent=_FIXED),
-    Row("istft", _istft_samples, _istft, result=_parts, refuse=_COMPLEX, ulps=8, magnitude=_istft_bound,
-        absent=_FIXED),
+    Row("fft_fftshift", _shift_samples, _shifted(np.fft.fftshift), result="self", absent=ONE_OPERAND),
+    Row("fft_ifftshift", _shift_samples, _shifted(np.fft.ifftshift), result="self", absent=ONE_OPERAND),
+    _row("stft", _stft_samples(), _stft, 16, _FIXED, direct=True, result=_complex, refuse=("bool", "integral")),
+    _row("stft.center", _stft_samples(True, "reflect"), _stft_center, 16, _FIXED, result=_complex, refuse=("bool", "integral")),
+    Row("istft", _istft_samples, _istft, result=_parts, refuse=_COMPLEX, ulps=8, magnitude=_istft_bound, absent=_FIXED),
 ]  # fmt: skip

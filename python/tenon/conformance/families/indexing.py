@@ -3,11 +3,10 @@
 import numpy as np
 
 from ..complex_numbers import multiply
-from ..rows import Row, unary_samples
+from ..rows import ONE_OPERAND as _FIXED, Row, unary_samples
 from ..samples import sample, with_options
+from .backward import _key
 
-#: Positions and masks have dtypes of their own.
-_FIXED = {"promotion": "one operand"}
 _COUNTS = {**{k: "numbers of repetitions: a vector of int32 or int64" for k in
               ("promotion", "transposed", "expanded", "negative", "sliced", "channels_last", "overlapping", "zero_dim", "special", "grad")},
            **{d: "numbers of repetitions are int32 or int64" for d in
@@ -27,10 +26,6 @@ def _gather_samples(m):
             counts = list(shape)
             counts[dim] = 0 if 0 in shape else 2
             yield sample(m.tensor(shape), dim, m.positions(counts, shape[dim]))
-
-
-def _take(x, dim, index):
-    return np.take_along_axis(x, index, dim)
 
 
 def _rows_samples(m):
@@ -72,14 +67,6 @@ def _index_samples(m):
             yield sample(m.tensor(shape), [None, m.positions([count], last)])
             yield sample(m.tensor(shape), [m.positions([count, 1], n), m.positions([count], last)])
             yield sample(m.tensor(shape), [m.mask([n])])
-
-
-def _key(indices):
-    return tuple(slice(None) if i is None else i for i in indices)
-
-
-def _index(x, indices):
-    return x[_key(indices)]
 
 
 def _put_samples(m):
@@ -287,22 +274,12 @@ def _along(x, indices, dim=None):
     return np.take_along_axis(np.broadcast_to(x, sizes), wide, dim)
 
 
-def _write_samples(m):
+@with_options
+def _source_samples(m, sizes):
+    """A tensor, a mask that broadcasts to it, and a tensor of `sizes` of the two."""
     for a, b in m.pairs():
         if np.broadcast_shapes(a, b) == a:
-            yield sample(m.tensor(a), m.mask(b), m.tensor(b))
-
-
-def _fill_tensor_samples(m):
-    for a, b in m.pairs():
-        if np.broadcast_shapes(a, b) == a:
-            yield sample(m.tensor(a), m.mask(b), m.tensor(()))
-
-
-def _masked_scatter_samples(m):
-    for a, b in m.pairs():
-        if np.broadcast_shapes(a, b) == a:
-            yield sample(m.tensor(a), m.mask(b), m.tensor((int(np.prod(a)) + 1,)))
+            yield sample(m.tensor(a), m.mask(b), m.tensor(sizes(a, b)))
 
 
 def _masked_scatter(x, mask, source):
@@ -319,10 +296,6 @@ def _row(name, samples, reference, **options):
     return Row(name, samples, reference, **options)
 
 
-def _nonzero(x):
-    return np.argwhere(x)
-
-
 def _repeat_by_tensor(m):
     for shape in _shapes(m):
         yield sample(m.tensor(shape), m.positions([shape[0]], 3), 0)
@@ -334,22 +307,20 @@ def _counts(m):
         yield sample(m.tensor([m.size(5)], domain=(0, 4)))
 
 
-_NO_SLOPE = {"grad": "integers have no derivatives", "gradgrad": "integers have no derivatives"}
 _SUMS = {"ulps": 4, "magnitude": True, "infinite": "class"}
 # Products of few factors, which may differ by orders of magnitude; zeros of extrema have the sign of one of several.
 _FOLDS = {"ulps": 8, "complex_ulps": 32, "magnitude": True, "infinite": "order", "signed_zeros": False}
 
 ROWS = [
-    Row("_masked_write", _write_samples, lambda x, mask, value: np.where(mask, value, x), result="self",
-        absent={**_FIXED, "promotion": "one dtype"}, no_peer="made here"),
+    Row("_masked_write", _source_samples(lambda a, b: b), lambda x, mask, value: np.where(mask, value, x), result="self",
+        absent={"promotion": "one dtype"}, no_peer="made here"),
     _row("index_copy", _copy_samples, _copy, one_dtype=(0, 3)),
     _row("index_fill.int_Scalar", _slice_fill_samples(lambda m: 1), _slice_fill),
     _row("index_fill.int_Tensor", _slice_fill_samples(lambda m: m.tensor((), m.dtype.name)), _slice_fill),
-    _row("index_put", _put_samples, _put, one_dtype=(0, 2), **_SUMS),
-    Row("masked_fill.Tensor", _fill_tensor_samples, _masked_fill, result="self", absent={**_FIXED, "promotion": "one dtype"}),
-    Row("masked_fill_.Scalar", _fill_samples, _masked_fill, result="self", absent=_FIXED),
-    Row("masked_fill_.Tensor", _fill_tensor_samples, _masked_fill, result="self", absent={**_FIXED, "promotion": "one dtype"}),
-    Row("masked_scatter", _masked_scatter_samples, _masked_scatter, result="self", one_dtype=(0, 2)),
+    _row("index_put index_put_", _put_samples, _put, one_dtype=(0, 2), **_SUMS),
+    Row("masked_fill.Tensor masked_fill_.Tensor", _source_samples(lambda a, b: ()), _masked_fill, result="self", absent={"promotion": "one dtype"}),
+    Row("masked_fill.Scalar masked_fill_.Scalar", _fill_samples, _masked_fill, result="self", absent=_FIXED),
+    Row("masked_scatter", _source_samples(lambda a, b: (int(np.prod(a)) + 1,)), _masked_scatter, result="self", one_dtype=(0, 2)),
     Row("one_hot", unary_samples(5, domain=(0, 4)), lambda x, n: np.eye(n, dtype=np.int64)[x], result="int64",
         refuse=("bool", "uint8", "int8", "int16", "floating", "complex"), no_peer="PyTorch has it among nn.functional",
         absent={**_FIXED, "special": "classes are small numbers"}),
@@ -367,20 +338,15 @@ ROWS = [
     _row("scatter_reduce.two", _scatter_reduce_samples, _scatter_reduce, one_dtype=(0, 3), **_FOLDS),
     Row("take", _take_samples, lambda x, index: x.reshape(-1)[index], result="self", absent=_FIXED),
     _row("take_along_dim", _along_samples, _along, inner="gather"),
-    _row("gather", _gather_samples, _take),
-    _row("index.Tensor", _index_samples, _index, call=None),
-    _row("index_add", _add_samples, _add_at, ulps=4, magnitude=True, infinite="class", one_dtype=(0, 3)),
-    _row("index_put_", _put_samples, _put, ulps=4, magnitude=True, infinite="class", one_dtype=(0, 2)),
+    _row("gather", _gather_samples, lambda x, dim, index: np.take_along_axis(x, index, dim)),
+    _row("index.Tensor", _index_samples, lambda x, indices: x[_key(indices)], call=None),
+    _row("index_add", _add_samples, _add_at, one_dtype=(0, 3), **_SUMS),
     _row("index_select", _rows_samples, lambda x, dim, index: np.take(x, index, dim)),
-    Row("masked_fill.Scalar", _fill_samples, _masked_fill, result="self",
-        absent=_FIXED),
     Row("masked_select", _masked_samples, _masked_select, result="self", absent=_FIXED),
-    Row("nonzero_numpy", unary_samples(), lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
+    Row("nonzero_numpy where", unary_samples(), lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
         result=lambda s: ("int64",) * max(s.args[0].dim, 1)),
     Row("bincount", _counts, np.bincount, result="int64", refuse=("bool", "floating", "complex"), absent=_COUNTS),
     Row("repeat_interleave.Tensor", _counts, lambda n: np.repeat(np.arange(len(n)), n), result="self", refuse=("bool", "floating", "complex"), absent=_COUNTS),
     Row("repeat_interleave.self_Tensor", _repeat_by_tensor, np.repeat, result="self", absent={**_FIXED, "zero_dim": "needs a dimension"}),
-    Row("where", unary_samples(), lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
-        result=lambda s: ("int64",) * max(s.args[0].dim, 1)),
-    Row("nonzero", unary_samples(), _nonzero, result="int64", absent=_FIXED),
+    Row("nonzero", unary_samples(), np.argwhere, result="int64", absent=_FIXED),
 ]  # fmt: skip

@@ -55,18 +55,11 @@ def _tall(m, *arguments, rows=1, **options):
 
 
 @with_options
-def _with_right(m, right_first=False, columns=2, **options):
+def _with_right(m, right_first=False, rows=0, **options):
     for batch, n in _shapes(m):
-        a = _matrix(m, n, n, batch)
-        b = m.tensor((*batch, n, columns))
+        a = _matrix(m, n + rows, n, batch)
+        b = m.tensor((*batch, n + rows, 2))
         yield sample(*((b, a) if right_first else (a, b)), **options)
-
-
-@with_options
-def _pair(m, f, sizes):
-    """Two tensors whose second one follows from the size."""
-    for batch, n in _shapes(m):
-        yield sample(*f(m, batch, n))
 
 
 def _as_bounds(reference):
@@ -276,11 +269,6 @@ def _lstsq(a, b, *_, **__):
     return np.linalg.pinv(a) @ b, empty, np.full(a.shape[:-2], min(a.shape[-2:])), empty
 
 
-def _tall_with_right(m):
-    for batch, n in _shapes(m):
-        yield sample(_matrix(m, n + 1, n, batch), m.tensor((*batch, n + 1, 2)))
-
-
 def _upper(m):
     """Triangles, whose eigenvalues have the order of the diagonal."""
     for batch, n in _shapes(m):
@@ -347,13 +335,11 @@ _HALF_READ = {"absent": {"grad": _TRIANGLE}}
 
 
 ROWS = [
-    _row("cholesky", _square(), _cholesky, **_HALF_READ),
-    _row("linalg_cholesky", _square(), _cholesky, **_HALF_READ),
+    _row("cholesky linalg_cholesky", _square(), _cholesky, **_HALF_READ),
     _row("linalg_cholesky_ex", _square(), lambda a: (_cholesky(a), _info(a)), _results("self", "int32"), **_HALF_READ),
     _row("cholesky_inverse", _square(), lambda a: np.linalg.inv(np.tril(a) @ _adjoint(np.tril(a)))),
     _row("cholesky_solve", _with_right(True), lambda b, a: np.linalg.solve(np.tril(a) @ _adjoint(np.tril(a)), b), one=False),
-    _row("linalg_inv", _square(), np.linalg.inv),
-    _row("inverse", _square(), np.linalg.inv),
+    _row("linalg_inv inverse", _square(), np.linalg.inv),
     _row("linalg_inv_ex", _square(), lambda a: (np.linalg.inv(a), _info(a)), _results("self", "int32")),
     _row("linalg_solve", _with_right(), _solve, one=False),
     _row("linalg_solve_ex", _with_right(), lambda a, b: (_solve(a, b), _info(a)), _results("self", "int32"), one=False),
@@ -368,29 +354,23 @@ ROWS = [
     _row("_linalg_lu_solve", _lu_operands(), _lu_solve, grad_constant=(0,)),
     _row("lu_solve", _lu_operands(right_first=True), lambda b, lu, pivots: _lu_solve(lu, pivots, b)),
     _row("_linalg_det", _square(), lambda a: (np.linalg.det(a), *_lu(a)), _results("self", "self", "int32")),
-    _row("linalg_det", _small(), np.linalg.det),
-    _row("det", _small(), np.linalg.det),
-    _row("linalg_slogdet", _square(), lambda a: tuple(np.linalg.slogdet(a)), _results("self", "real")),
-    _row("slogdet", _square(), lambda a: tuple(np.linalg.slogdet(a)), _results("self", "real")),
-    _row("linalg_qr", _tall(), _qr, _results("self", "self")),
-    _row("qr", _tall(), _qr, _results("self", "self")),
+    _row("linalg_det det", _small(), np.linalg.det),
+    _row("linalg_slogdet slogdet", _square(), lambda a: tuple(np.linalg.slogdet(a)), _results("self", "real")),
+    _row("linalg_qr qr", _tall(), _qr, _results("self", "self")),
     _row("geqrf", _tall(), _geqrf, _results("self", "self")),
-    _row("_householder_product", _reflections(2), _householder, one=False),
-    _row("linalg_householder_product", _reflections(2), _householder, one=False),
-    _row("orgqr", _reflections(2), _householder, one=False),
+    _row("_householder_product linalg_householder_product orgqr", _reflections(2), _householder, one=False),
     _row("_linalg_eigh", _square("L", True), _eigh, _results("real", "self"), absent={"grad": _TRIANGLE}),
     _row("linalg_eigh", _square(), _eigh, _results("real", "self"), absent={"grad": _TRIANGLE}),
     _row("linalg_eigvalsh", _square(), lambda a: _eigh(a)[0], _real, absent={"grad": _TRIANGLE}),
     _row("_linalg_svd", _tall(), _svd, _results("self", "real", "self"), absent={("complex", "grad"): _PHASES}),
     _row("linalg_svd", _square(), _svd, _results("self", "real", "self"), absent={("complex", "grad"): _PHASES}),
     _row("linalg_svdvals", _tall(), lambda a: np.linalg.svd(a, compute_uv=False), _real),
-    _row("linalg_matrix_exp", _small(), _expm),
-    _row("matrix_exp", _small(), _expm),
-    _row("linalg_matrix_power", _small(3), lambda a, n: np.linalg.matrix_power(a, n), refuse=("bool",)),
+    _row("linalg_matrix_exp matrix_exp", _small(), _expm),
+    _row("linalg_matrix_power matrix_power", _small(3), lambda a, n: np.linalg.matrix_power(a, n), refuse=("bool",)),
     _row("linalg_pinv", _tall(1e-6), _pinv),
     _row("linalg_pinv.atol_rtol_float", _tall(rtol=1e-6), _pinv),
     _row("pinverse", _tall(), _pinv),
-    _row("linalg_lstsq", _tall_with_right, _lstsq, _results("self", "real", "int64", "real"), one=False),
+    _row("linalg_lstsq", _with_right(rows=1), _lstsq, _results("self", "real", "int64", "real"), one=False),
     _row("linalg_ldl_factor", _square(), _ldl, _results("self", "int32")),
     _row("linalg_ldl_factor_ex", _square(), lambda a: (*_ldl(a), _info(a)), _results("self", "int32", "int32")),
     _row("linalg_ldl_solve", _ldl_operands, _ldl_solve),
@@ -403,7 +383,6 @@ ROWS = [
     _row("linalg_eig", _upper, _eig, _results("complex", "complex"), absent={"grad": _PHASES}),
     _row("linalg_eigvals", _upper, lambda a: _eig(a)[0], _complex, absent={"grad": "samples are triangles: tests/python/linalg"}),
     _row("linalg_pinv.atol_rtol_tensor", _bounded, _pinv, absent={"grad": "bounds have no derivative"}),
-    _row("matrix_power", _small(3), lambda a, n: np.linalg.matrix_power(a, n), refuse=("bool",)),
     Row("_pivots_to_permutation", _exchanges, _permutation, result="int64",
         absent={**_ONE, "expanded": "exchanges are int32", "overlapping": "exchanges are int32"}),
 ]  # fmt: skip

@@ -27,11 +27,6 @@ def _fixed(m, *letters):
             yield sample(*(m.tensor([sizes[c] for c in word]) for word in letters))
 
 
-def _addmm(c, a, b, beta=1, alpha=1):
-    product = alpha * _mm(a, b)
-    return product if beta == 0 else beta * c + product
-
-
 def _addmm_samples(m):
     for s in _fixed("mk", "kn")(m):
         a, b = s.args
@@ -39,11 +34,6 @@ def _addmm_samples(m):
             yield sample(m.tensor(shape), a, b)
         yield sample(m.tensor([b.shape[1]]), a, b, beta=2, alpha=3)
         yield sample(m.tensor([b.shape[1]]), a, b, beta=0)
-
-
-def _mm(a, b):
-    """Matrix product where 0 * inf counts, as in a sum of products."""
-    return np.matmul(a, b)
 
 
 def _linear(x, w, b=None):
@@ -74,25 +64,28 @@ def _outer(a, b):
 
 def _row(name, samples, reference, **options):
     return Row(name, samples, reference, result="self", ulps=4, magnitude=True, flushed=_FLUSHED, absent=_ABSENT, refuse=("bool",),
-               one_dtype=(0, 1, 2),                complex_ulps=8, infinite="class", **options)
+               one_dtype=(0, 1, 2), complex_ulps=8, infinite="class", **options)
 
 
-def _added(product, *letters):
-    """Samples and reference of beta * self + alpha * product, where self broadcasts."""
-
-    def make(m):
-        for s in _fixed(*letters)(m):
-            shape = product(*(np.zeros(x.shape) for x in s.args)).shape
-            for of_self in (shape, [1] * len(shape), shape[-1:]):
-                yield sample(m.tensor(of_self), *s.args)
-            yield sample(m.tensor(shape), *s.args, beta=2, alpha=3)
-            yield sample(m.tensor(shape), *s.args, beta=0)
+def _plus(product):
+    """beta * self + alpha * product."""
 
     def reference(c, *operands, beta=1, alpha=1):
         value = alpha * product(*operands)
         return value if beta == 0 else beta * c + value
 
-    return make, reference
+    return reference
+
+
+@with_options
+def _plus_samples(m, product, *letters):
+    """`self`, which broadcasts, and the operands."""
+    for s in _fixed(*letters)(m):
+        shape = product(*(np.zeros(x.shape) for x in s.args)).shape
+        for of_self in (shape, [1] * len(shape), shape[-1:]):
+            yield sample(m.tensor(of_self), *s.args)
+        yield sample(m.tensor(shape), *s.args, beta=2, alpha=3)
+        yield sample(m.tensor(shape), *s.args, beta=0)
 
 
 @with_options
@@ -127,10 +120,6 @@ def _einsum_samples(m):
         yield sample(equation, [m.tensor(shape) for shape in shapes])
 
 
-def _einsum(equation, operands):
-    return np.einsum(equation, *operands)
-
-
 def _dot_samples(m):
     if m.ranked([0] * 2) is None:
         return
@@ -138,10 +127,6 @@ def _dot_samples(m):
     yield sample(m.tensor([2, n]), m.tensor([n, 4]), [1], [0])
     yield sample(m.tensor([2, n, 2]), m.tensor([2, n]), [0, 1], [0, 1])
     yield sample(m.tensor([2]), m.tensor([n]), [], [])
-
-
-def _tensordot(a, b, mine, theirs):
-    return np.tensordot(a, b, (mine, theirs))
 
 
 # Products of packed matrices: panels of 128 bytes of columns, whose last one may have columns that are not used.
@@ -240,23 +225,23 @@ _OF_BYTES = dict(absent={**_ABSENT, "promotion": "the dtypes are fixed"}, no_pee
                  refuse=("bool", "floating", "complex", "int16", "int32", "int64", "uint16", "uint32", "uint64"))  # fmt: skip
 
 
-_ADDED = {name: _added(product, *letters) for name, product, letters in (
-    ("baddbmm", _mm, ("bmk", "bkn")), ("addbmm", _sum_mm, ("bmk", "bkn")), ("addmv", _mm, ("mk", "k")),
-    ("addr", lambda a, b: _outer(a, b), ("m", "n")))}  # fmt: skip
+_ADDED = {name: (_plus_samples(product, *letters), _plus(product)) for name, product, letters in (
+    ("baddbmm", np.matmul, ("bmk", "bkn")), ("addbmm", _sum_mm, ("bmk", "bkn")), ("addmv", np.matmul, ("mk", "k")),
+    ("addr", _outer, ("m", "n")))}  # fmt: skip
 
 ROWS = [
-    _row("addmm", _addmm_samples, _addmm),
+    _row("addmm", _addmm_samples, _plus(np.matmul)),
     *(_row(name, samples, reference) for name, (samples, reference) in _ADDED.items()),
     *(_row(name + "_", _whole(samples), reference) for name, (samples, reference) in _ADDED.items()),
-    Row("einsum", _einsum_samples, _einsum, result=lambda s: s.args[1][0].dtype, ulps=8, magnitude=True, flushed=_FLUSHED, absent={**_ABSENT, "promotion": "one dtype", "bool": "products of truth values are refused by bmm"},
+    Row("einsum", _einsum_samples, lambda equation, operands: np.einsum(equation, *operands), result=lambda s: s.args[1][0].dtype, ulps=8, magnitude=True, flushed=_FLUSHED, absent={**_ABSENT, "promotion": "one dtype", "bool": "products of truth values are refused by bmm"},
         complex_ulps=16, infinite="class"),
-    _row("tensordot", _dot_samples, _tensordot, direct=True),
-    _row("bmm", _fixed("bmk", "bkn"), _mm),
-    _row("dot", _fixed("k", "k"), _mm),
+    _row("tensordot", _dot_samples, lambda a, b, mine, theirs: np.tensordot(a, b, (mine, theirs)), direct=True),
+    _row("bmm", _fixed("bmk", "bkn"), np.matmul),
+    _row("dot", _fixed("k", "k"), np.matmul),
     _row("linear", _linear_samples, _linear),
-    _row("matmul", _matmul_samples, _mm),
-    _row("mm", _fixed("mk", "kn"), _mm),
-    _row("mv", _fixed("mk", "k"), _mm),
+    _row("matmul", _matmul_samples, np.matmul),
+    _row("mm", _fixed("mk", "kn"), np.matmul),
+    _row("mv", _fixed("mk", "k"), np.matmul),
     Row("outer", _fixed("m", "n"), _outer, operands=(0, 1), complex_ulps=4, infinite="class",
         absent=_ABSENT),
     Row("_packed_product", _packed_product_samples, _packed_product, result=lambda s: s.args[0].dtype, ulps=4, magnitude=True, infinite="class",

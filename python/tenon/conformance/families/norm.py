@@ -11,18 +11,21 @@ from ..samples import sample, with_options
 _FLOATS = ("bool", "integral", "complex")
 _ABSENT = {"promotion": "operands must have one dtype", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed",
            "special": "a row with an infinity or a NaN has no mean"}  # fmt: skip
-_EPS = {"float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-
-
-def _row(name, samples, reference, **options):
-    options.setdefault("refuse", _FLOATS)
-    options.setdefault("absent", _ABSENT)
-    return Row(name, samples, reference, result="self", ulps=96, magnitude=_scale, one_dtype=True, **options)
+_OURS = {"direct": True, "no_peer": "an operator of ours"}
 
 
 def _scale(x, *_):
     """What rounding is relative to: quotients of sums of differences, times a weight."""
     return 64 + np.max(np.abs(x), initial=0)
+
+
+def _wide_scale(x, *_):
+    """Of products of four factors and their sums."""
+    return 64 + 16 * np.max(np.abs(x), initial=0) ** 3
+
+
+def _row(name, samples, reference, magnitude=_scale, absent=_ABSENT, **options):
+    return Row(name, samples, reference, result="self", ulps=96, magnitude=magnitude, one_dtype=True, refuse=_FLOATS, absent=absent, **options)
 
 
 def _normal(x, axes, eps, centered=True):
@@ -136,9 +139,7 @@ def _inference(x, weight, bias, mean, var, eps):
 
 
 def _batch_samples(m):
-    for s in _training_samples(m):
-        x, weight, bias, eps = s.args
-        yield sample(x, weight, bias, None, None, True, 0.1, eps, False)
+    yield from _instance_samples(m)
     for s in _inference_samples(m):
         yield sample(*s.args[:5], False, 0.1, s.args[5], False)
 
@@ -157,35 +158,18 @@ def _instance(x, weight, bias, mean, var, by_input, momentum, eps, _):
     return _group(x, x.shape[1], weight, bias, eps)
 
 
-def _layer_backward_samples(m):
+@with_options
+def _backward_samples(m, statistics, weighted):
+    """A gradient, the input, and what the forward pass keeps of each row; with a weight and without, or none."""
     for shape in _shapes(m):
-        tail, kept = list(shape[-1:]), (*shape[:-1], 1)
-        weight = m.tensor(tuple(tail))
-        for w in (weight, None):
-            yield sample(m.tensor(shape), m.tensor(shape), m.tensor(kept), m.tensor(kept), w, tail)
+        tail, kept = shape[-1:], (*shape[:-1], 1)
+        for weight in ((m.tensor(tail),), (None,)) if weighted else ((),):
+            yield sample(m.tensor(shape), m.tensor(shape), *(m.tensor(kept) for _ in range(statistics)), *weight, list(tail))
 
 
 def _layer_backward(g, x, mu, rstd, weight, shape):
     g, x, axes = g if weight is None else g * weight, (x - mu) * rstd, _last(shape)
     return rstd * (g - g.mean(axes, keepdims=True) - x * (g * x).mean(axes, keepdims=True))
-
-
-def _layer_backward_weight_samples(m):
-    for shape in _shapes(m):
-        kept = (*shape[:-1], 1)
-        yield sample(m.tensor(shape), m.tensor(shape), m.tensor(kept), m.tensor(kept), list(shape[-1:]))
-
-
-def _rms_backward_weight_samples(m):
-    for shape in _shapes(m):
-        yield sample(m.tensor(shape), m.tensor(shape), m.tensor((*shape[:-1], 1)), list(shape[-1:]))
-
-
-def _rms_backward_samples(m):
-    for shape in _shapes(m):
-        kept = (*shape[:-1], 1)
-        for w in (m.tensor(shape[-1:]), None):
-            yield sample(m.tensor(shape), m.tensor(shape), m.tensor(kept), w, list(shape[-1:]))
 
 
 def _rms_backward(g, x, rstd, weight, shape):
@@ -217,14 +201,8 @@ def _batch_backward_weight(g, x, mu, rstd):
     return (g * (x - _channels(mu, n)) * _channels(rstd, n)).sum(_others(x))
 
 
-def _wide_scale(x, *_):
-    """Of products of four factors and their sums."""
-    return 64 + 16 * np.max(np.abs(x), initial=0) ** 3
-
-
 def _native(name, samples, reference, **options):
-    return Row(name, samples, reference, result="self", ulps=96, magnitude=_wide_scale, one_dtype=True, refuse=_FLOATS,
-               absent=_ABSENT, direct=True, inner="layer_norm", **options)  # fmt: skip
+    return _row(name, samples, reference, _wide_scale, direct=True, inner="layer_norm", **options)
 
 
 def _wide_of(x):
@@ -232,8 +210,7 @@ def _wide_of(x):
 
 
 def _product(name, samples, reference):
-    return Row(name, samples, reference, result="self", ulps=96, magnitude=_wide_scale, one_dtype=True, refuse=_FLOATS,
-               absent=_ABSENT, direct=True, no_peer="an operator of ours", grad_constant=(0, 1, 2, 3, 4))  # fmt: skip
+    return _row(name, samples, reference, _wide_scale, grad_constant=(0, 1, 2, 3, 4), **_OURS)
 
 
 def _vector_norm(x, p=2, dim=None, keepdim=False, dtype=None):
@@ -387,7 +364,6 @@ def _no_stats_samples(m):
         yield sample(x, weight, bias, True, 0.1, eps)
 
 
-_OURS = {"direct": True, "no_peer": "an operator of ours"}
 ROWS = [
     _row("layer_norm", _layer_samples, _layer, inner="layer_norm"),
     _row("native_layer_norm", _layer_samples, _native_layer, inner="layer_norm"),
@@ -426,11 +402,11 @@ ROWS = [
     _row("_native_batch_norm_legit_no_training", lambda m: (sample(*s.args[:5], 0.1, s.args[5]) for s in _inference_samples(m)),
          lambda x, w, b, mean, var, momentum, eps: (_inference(x, w, b, mean, var, eps), np.zeros(0), np.zeros(0)),
          inner="batch_norm", direct=True, grad_constant=(3, 4)),
-    _product("_layer_norm_backward", _layer_backward_samples, _layer_backward),
-    _product("_layer_norm_backward_weight", _layer_backward_weight_samples,
+    _product("_layer_norm_backward", _backward_samples(2, True), _layer_backward),
+    _product("_layer_norm_backward_weight", _backward_samples(2, False),
              lambda g, x, mu, rstd, shape: (g * (x - mu) * rstd).sum((0, 1))),  # fmt: skip
-    _product("_rms_norm_backward", _rms_backward_samples, _rms_backward),
-    _product("_rms_norm_backward_weight", _rms_backward_weight_samples,
+    _product("_rms_norm_backward", _backward_samples(1, True), _rms_backward),
+    _product("_rms_norm_backward_weight", _backward_samples(1, False),
              lambda g, x, rstd, shape: (g * x * rstd).sum(tuple(range(x.ndim - len(shape))))),
     _product("_batch_norm_backward", _batch_backward_samples, _batch_backward),
     _product("_batch_norm_backward_weight", _batch_backward_weight_samples, _batch_backward_weight),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..rows import Row, binary, binary_samples, number_samples, unary
+from ..rows import Row, binary, binary_samples, number_first, number_samples, unary, unary_samples
 from ..samples import sample
 
 _REAL = ("complex",)
@@ -12,11 +12,6 @@ _FLOATS = ("bool", "integral", "complex")
 
 def _lcm(a, b):
     return np.where((a == 0) | (b == 0), 0, np.lcm(a, b))
-
-
-def _next_of(x, y):
-    """In the dtype of the call, which samples of float32 and float64 have."""
-    return np.nextafter(x, y)
 
 
 def _power_dtype(s):
@@ -40,13 +35,13 @@ ROWS = [
     unary("isneginf", lambda x: np.isneginf(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool), result="bool", refuse=_REAL),
     unary("isreal", np.isreal, result="bool"),
     unary("signbit", lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0, result="bool", refuse=_REAL),
-    Row("positive", lambda m: (sample(m.tensor(s)) for s in m.shapes()), lambda x: +x, result="self", view=True, refuse=("bool",),
+    Row("positive", unary_samples(), lambda x: +x, result="self", view=True, refuse=("bool",),
         absent={"promotion": "one operand"}),
     binary("gcd", np.gcd, refuse_common=_INTEGERS, absent=_WRAPS),
     binary("lcm", _lcm, refuse_common=_INTEGERS, samples=binary_samples(domain=(-12, 12)), absent={"special": "products wrap", **_WRAPS}),
-    binary("nextafter", _next_of, refuse_common=_FLOATS, absent={"promotion": "its neighbours are those of the common dtype", "float16": "NumPy's neighbours are those of float64",
+    binary("nextafter", np.nextafter, refuse_common=_FLOATS, absent={"promotion": "its neighbours are those of the common dtype", "float16": "NumPy's neighbours are those of float64",
         "bfloat16": "NumPy's neighbours are those of float64", "float32": "NumPy's neighbours are those of float64"}),
-    Row("frexp.Tensor", lambda m: (sample(m.tensor(s)) for s in m.shapes()), np.frexp, result=lambda s: (s.specs()[0].dtype, "int32"),
+    Row("frexp.Tensor", unary_samples(), np.frexp, result=lambda s: (s.specs()[0].dtype, "int32"),
         refuse=_FLOATS, absent={"promotion": "one operand", "special": "smaller numbers than the dtype's smallest normal one"}),
     binary("ldexp.Tensor", lambda x, y: x * 2.0**y, result="float", ulps=4, samples=lambda m: (
         sample(m.tensor(a), m.tensor(b, domain=(-4, 4))) for a, b in m.pairs()), extremes=False,
@@ -56,6 +51,6 @@ ROWS = [
         _float_power, result=_power_dtype, ulps=4, **_POWERS),
     Row("float_power.Tensor_Scalar", number_samples(2, 0.5), _float_power, result=_power_dtype, ulps=4, domain=(0.1, 4.0),
         absent={**_POWERS["absent"], "promotion": "one operand"}),
-    Row("float_power.Scalar", lambda m: (sample(2.5, m.tensor(s)) for s in m.shapes()), _float_power, result=_power_dtype, ulps=4,
+    Row("float_power.Scalar", number_first(2.5), _float_power, result=_power_dtype, ulps=4,
         absent={**_POWERS["absent"], "promotion": "one operand"}),
 ]  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 
 import tenon
 from ..library import TENON
-from ..rows import Row, unary_calls, unary_samples
+from ..rows import ONE_OPERAND as _ONE, Row, unary_calls, unary_samples
 from ..samples import KINDS, sample, with_options
 
 _WHY = "random: bounds, variety and repetition by the seed are checked"
@@ -14,22 +14,14 @@ _SIZES = {"plain": [[40, 5]], "empty": [[0], [2, 0]], "zero_dim": [[]], "large":
 _NUMBERS_ONLY = {**_KINDS, "empty": "a count", "zero_dim": "a count"}
 
 
+_COUNTS = {"plain": (40, 0), "large": (2**17 + 1,)}
+
+
 @with_options
-def _sized(m, *before, generator=False):
-    for size in _SIZES.get(m.kind, ()):
+def _sized(m, *before, generator=False, sizes=_SIZES):
+    for size in sizes.get(m.kind, ()):
         options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
         yield sample(*before, size, dtype=m.dtype.name, **options)
-
-
-@with_options
-def _counted(m, generator=False):
-    for count in {"plain": (40, 0), "large": (2**17 + 1,)}.get(m.kind, ()):
-        options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
-        yield sample(count, dtype=m.dtype.name, **options)
-
-
-def _tensors(*extra, **options):
-    return unary_samples(*extra, **options)
 
 
 def _numbers(r):
@@ -67,14 +59,11 @@ def _bernoulli(r, *args, **kwargs):
     assert set(_numbers(r)) <= {0.0, 1.0}
 
 
-def _chances(m):
+@with_options
+def _two(m, first, second):
+    """Two tensors of one shape, each with bounds."""
     for shape in m.shapes():
-        yield sample(m.tensor(shape), m.tensor(shape, domain=(0, 1)))
-
-
-def _placed_chances(m):
-    for s in _chances(m):
-        yield sample(*s.args, 7, 3)
+        yield sample(m.tensor(shape, domain=first), m.tensor(shape, domain=second))
 
 
 def _lines(m):
@@ -125,24 +114,9 @@ def _drawn(r, weights, n, replacement=False):
         assert all(0 <= c < weights.shape[-1] for c in row) and (replacement or len(set(row)) == n)
 
 
-def _pairs_of_moments(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape, domain=(0, 0)), m.tensor(shape, domain=(1, 1)))
-
-
 def _whole_or_zero(x, p, train):
     kept = p < 1 or not train
     return (x if kept else x * 0), np.full(x.shape, kept)
-
-
-def _size_and_dtype(m):
-    for size in _SIZES.get(m.kind, ()):
-        yield sample(0.0, 1.0, size, dtype=m.dtype.name)
-
-
-def _counts_and_chances(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape, domain=(20, 20)), m.tensor(shape, domain=(0.2, 0.8)))
 
 
 @with_options
@@ -151,7 +125,7 @@ def _placed(m, samples):
         yield sample(*s.args, 7, 3)
 
 
-_means = unary_samples(domain=(0.5, 30.0))
+_means, _chances, _counts_and_chances = unary_samples(domain=(0.5, 30.0)), _two(None, (0, 1)), _two((20, 20), (0.2, 0.8))
 
 
 def _whole(r, *args, **kwargs):
@@ -164,17 +138,15 @@ def _simplex(r, *args, **kwargs):
 
 
 _SHAPE_FLOATS = dict(refuse=("bool", "integral", "complex"))
-_ONE = {"promotion": "one operand"}
 
 ROWS = [
     _row("_standard_gamma", _means, lambda r, *a: None, _ONE, grad_constant=(0,), **_SHAPE_FLOATS),
     _row("_philox_standard_gamma", _placed(_means), lambda r, *a: None, _ONE, inner="_standard_gamma", grad_constant=(0,), **_SHAPE_FLOATS),
-    _row("_standard_gamma_grad", lambda m: (sample(*(m.tensor(s, domain=(0.5, 9.0)) for _ in range(2))) for s in m.shapes()), lambda r, *a: None,
+    _row("_standard_gamma_grad", _two((0.5, 9.0), (0.5, 9.0)), lambda r, *a: None,
          {"promotion": "one dtype"}, one_dtype=True, grad_constant=(0, 1), **_SHAPE_FLOATS),
     _row("_standard_gamma_second_gradient", lambda m: (), lambda r, *a: None, {k: "it always throws" for k in KINDS}, direct=True),
-    _row("cauchy_", _tensors(), lambda r, *a: None, {}, **_SHAPE_FLOATS),
-    _row("log_normal_", _tensors(), lambda r, *a: None, {}, **_SHAPE_FLOATS),
-    _row("geometric_", _tensors(0.5), lambda r, *a: None, {}, refuse=("bool", "complex")),
+    _row("cauchy_ log_normal_", unary_samples(), lambda r, *a: None, {}, **_SHAPE_FLOATS),
+    _row("geometric_", unary_samples(0.5), lambda r, *a: None, {}, refuse=("bool", "complex")),
     _row("poisson", _means, _whole, _ONE, **_SHAPE_FLOATS),
     _row("_philox_poisson", _placed(_means), _whole, _ONE, inner="poisson", **_SHAPE_FLOATS),
     _row("binomial", _counts_and_chances, _whole, {"promotion": "one dtype (distributions/samplers_test.py)"}, **_SHAPE_FLOATS),
@@ -184,25 +156,24 @@ ROWS = [
     _row("rand.generator", _sized(generator=True), _within(0, 1), _KINDS, **_FLOATS),
     _row("randn", _sized(), _normal, _KINDS, **_FLOATS),
     _row("randn.generator", _sized(generator=True), _normal, _KINDS, **_FLOATS),
-    _row("rand_like", _tensors(), _within(0, 1), {}, **_FLOATS),
-    _row("randn_like", _tensors(), _normal, {}, **_FLOATS),
+    _row("rand_like uniform_", unary_samples(), _within(0, 1), {}, **_FLOATS),
+    _row("randn_like normal_", unary_samples(), _normal, {}, **_FLOATS),
     _row("randint", _sized(7), _within(0, 7, True), {**_KINDS, **_BITS}, refuse=("complex",)),
     _row("randint.low", _sized(2, 9), _within(2, 9, True), {**_KINDS, **_BITS}, refuse=("complex",)),
     _row("randint.generator", _sized(7, generator=True), _within(0, 7, True), {**_KINDS, **_BITS}, refuse=("complex",)),
     _row("randint.low_generator", _sized(2, 9, generator=True), _within(2, 9, True), {**_KINDS, **_BITS}, refuse=("complex",)),
-    _row("randperm", _counted(), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
-    _row("randperm.generator", _counted(True), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
+    _row("randperm", _sized(sizes=_COUNTS), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
+    _row("randperm.generator", _sized(generator=True, sizes=_COUNTS), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
     _row("bernoulli", unary_samples(domain=(0, 1)), _bernoulli, {}, refuse=("bool", "integral", "complex")),
-    _row("bernoulli.p", _tensors(0.5), _bernoulli, {}, refuse=("complex",)),
+    _row("bernoulli.p bernoulli_.float", unary_samples(0.5), _bernoulli, {}, refuse=("complex",)),
     _row("bernoulli_.Tensor", _chances, _bernoulli, {("complex", "promotion"): "refused with any probabilities"}, operands=(1,), refuse=("bool", "integral", "complex")),
-    _row("bernoulli_.float", _tensors(0.5), _bernoulli, {}, refuse=("complex",)),
-    _row("_philox_bernoulli_.Tensor", _placed_chances, _bernoulli, {("complex", "promotion"): "refused with any probabilities"}, operands=(1,), refuse=("bool", "integral", "complex")),
-    _row("_philox_bernoulli_.float", _tensors(0.5, 7, 3), _bernoulli, {}, refuse=("complex",)),
-    _row("_philox_normal_", _tensors(0, 1, 7, 3), _normal, {}, **_FLOATS),
-    _row("_philox_randint_", _tensors(0, 7, 7, 3), _within(0, 7, True), _BITS, refuse=("complex",)),
+    _row("_philox_bernoulli_.Tensor", _placed(_chances), _bernoulli, {("complex", "promotion"): "refused with any probabilities"}, operands=(1,), refuse=("bool", "integral", "complex")),
+    _row("_philox_bernoulli_.float", unary_samples(0.5, 7, 3), _bernoulli, {}, refuse=("complex",)),
+    _row("_philox_normal_", unary_samples(0, 1, 7, 3), _normal, {}, **_FLOATS),
+    _row("_philox_randint_", unary_samples(0, 7, 7, 3), _within(0, 7, True), _BITS, refuse=("complex",)),
     _row("_philox_randperm_", _lines, _order, {k: "one dimension" for k in ("transposed", "channels_last", "zero_dim")}, refuse=("bool", "complex")),
-    _row("_philox_uniform_", _tensors(0, 1, 7, 3), _within(0, 1), {}, **_FLOATS),
-    _row("exponential_", _tensors(), _positive, {}, refuse=("bool", "integral", "complex")),
+    _row("_philox_uniform_", unary_samples(0, 1, 7, 3), _within(0, 1), {}, **_FLOATS),
+    _row("exponential_", unary_samples(), _positive, {}, refuse=("bool", "integral", "complex")),
     Row("multinomial", _weights, unreferenced=_WHY, properties=_drawn, result="int64", no_peer="other random numbers",
         absent={"special": "weights are finite", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed", "promotion": "one operand"},
         refuse=("bool", "integral", "complex")),
@@ -211,17 +182,12 @@ ROWS = [
     Row("native_dropout_backward", lambda m: (sample(m.tensor(s), m.mask(s), 2.0) for s in m.shapes()),
         lambda g, mask, scale: g * mask * scale, inner="dropout", result="self",
         absent={"special": "infinity times zero", "promotion": "one operand"}, refuse=("bool", "integral")),
-    _row("normal.Tensor_float", lambda m: (sample(m.tensor(s, domain=(0, 0)), 1.0) for s in m.shapes()), _normal, {"promotion": "one operand"}, **_FLOATS),
-    _row("normal.float_Tensor", lambda m: (sample(0.0, m.tensor(s, domain=(1, 1))) for s in m.shapes()), _normal, {"promotion": "one operand"}, **_FLOATS),
-    _row("normal.Tensor_Tensor", _pairs_of_moments, _normal, {"promotion": "dtypes promote (random_test.py)"}, **_FLOATS),
-    _row("normal.float_float", _size_and_dtype, _normal, _KINDS, **_FLOATS),
-    _row("randint_like", _tensors(7), _within(0, 7, True), _BITS, refuse=("complex",)),
-    _row("randint_like.low_dtype", _tensors(2, 9), _within(2, 9, True), _BITS, refuse=("complex",)),
-    _row("random_", _tensors(), lambda r, *a: None, {}, refuse=("complex",)),
-    _row("random_.from", _tensors(2, 9), _within(2, 9, True), _BITS, refuse=("complex",)),
-    _row("random_.to", _tensors(7), _within(0, 7, True), _BITS, refuse=("complex",)),
-    _row("dropout", _tensors(0.5, True), _dropped, _NOTHING, **_FLOATS),
-    _row("dropout_", _tensors(0.5, True), _dropped, _NOTHING, **_FLOATS),
-    _row("normal_", _tensors(), _normal, {}, **_FLOATS),
-    _row("uniform_", _tensors(), _within(0, 1), {}, **_FLOATS),
+    _row("normal.Tensor_float", unary_samples(1.0, domain=(0, 0)), _normal, _ONE, **_FLOATS),
+    _row("normal.float_Tensor", lambda m: (sample(0.0, m.tensor(s, domain=(1, 1))) for s in m.shapes()), _normal, _ONE, **_FLOATS),
+    _row("normal.Tensor_Tensor", _two((0, 0), (1, 1)), _normal, {"promotion": "dtypes promote (random_test.py)"}, **_FLOATS),
+    _row("normal.float_float", _sized(0.0, 1.0), _normal, _KINDS, **_FLOATS),
+    _row("randint_like random_.to", unary_samples(7), _within(0, 7, True), _BITS, refuse=("complex",)),
+    _row("randint_like.low_dtype random_.from", unary_samples(2, 9), _within(2, 9, True), _BITS, refuse=("complex",)),
+    _row("random_", unary_samples(), lambda r, *a: None, {}, refuse=("complex",)),
+    _row("dropout dropout_", unary_samples(0.5, True), _dropped, _NOTHING, **_FLOATS),
 ]

@@ -14,8 +14,7 @@ _GATES = (1, 1, 4, 3, 4, 3)
 #: Where PyTorch's gates are among ONNX's.
 _ORDER = {ONNX_LSTM: (0, 2, 3, 1), ONNX_GRU: (1, 0, 2)}
 _ABSENT = {"zero_dim": "a state is a vector", "promotion": "operands must have one dtype",
-           "channels_last": "no operand has 4 dimensions", "expanded": "", "overlapping": ""}  # fmt: skip
-del _ABSENT["expanded"], _ABSENT["overlapping"]
+           "channels_last": "no operand has 4 dimensions"}  # fmt: skip
 #: Whether 0 * inf is among the sums of a gradient depends on how its formula is written.
 _HIDDEN = {**_ABSENT, "special": "a gradient of values that no layer gives",
            **{c: "the layer itself refuses it" for c in ("bool", "integral", "complex")}}  # fmt: skip

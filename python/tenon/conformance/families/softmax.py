@@ -5,12 +5,12 @@ from functools import partial
 import numpy as np
 from scipy.special import softmax
 
-from ..rows import Row, binary_calls, dim_samples, reduced_dims
+from ..rows import ONE_OPERAND as _ONE, Row, binary_calls, dim_samples, reduced_dims
 from ..samples import sample, with_options
+from .elementwise_loss import _loss, _reduce
 
 #: There is no order among complex numbers.
 _FLOATS = ("bool", "integral", "complex")
-_ONE = {"promotion": "one operand"}
 _LOSS = {"promotion": "operands must have one dtype", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed"}  # fmt: skip
 
 
@@ -106,27 +106,14 @@ def _cross_entropy(x, t, weight=None, reduction=1, ignore_index=-100, label_smoo
     logs = log_softmax(x, axis=1) if x.size else x
     classes = x.shape[1]
     if t.dtype.kind == "f":
-        each = -(logs * t).sum(1)
-        return {0: each, 1: each.sum() / each.size, 2: each.sum()}[reduction]
+        return _reduce(-(logs * t).sum(1), reduction)
     plain = _nll(logs, t, weight, reduction, ignore_index)
     if not label_smoothing:
         return plain
-    smooth = -logs.sum(1)
-    smooth = {0: smooth, 1: smooth.mean() if smooth.size else np.nan, 2: smooth.sum()}[reduction]
-    return (1 - label_smoothing) * plain + label_smoothing / classes * smooth
+    return (1 - label_smoothing) * plain + label_smoothing / classes * _reduce(-logs.sum(1), reduction)
 
 
 _mse_samples = binary_calls((0,), (1,), (2,))
-
-
-def _mse(a, b, reduction=1):
-    each = (a - b) ** 2
-    return {0: each, 1: each.mean(), 2: each.sum()}[reduction]
-
-
-def _l1(a, b, reduction=1):
-    each = np.abs(a - b)
-    return {0: each, 1: each.mean(), 2: each.sum()}[reduction]
 
 
 def _nll_forward(x, t, weight, reduction, ignore_index):
@@ -181,9 +168,9 @@ ROWS = [
     Row("softmax.int", dim_samples, partial(_along, _safe(softmax)), ulps=8, absent=_ONE, **_EASY),
     Row("log_softmax.int", dim_samples, partial(_along, _safe(log_softmax)), ulps=8, magnitude=_largest, absent=_ONE,
         **_EASY),
-    Row("l1_loss", _mse_samples, _l1, operands=(0, 1), refuse=("bool",), refuse_common=("integral",), real=True, ulps=16,
+    Row("l1_loss", _mse_samples, _loss(lambda a, b: np.abs(a - b)), operands=(0, 1), refuse=("bool",), refuse_common=("integral",), real=True, ulps=16,
         magnitude=True, absent={"bool": "a loss of numbers", "integral": "sub, abs and mean have it"}),
-    Row("mse_loss", _mse_samples, _mse, operands=(0, 1), refuse=("complex",), refuse_common=("bool", "integral"), ulps=16,
+    Row("mse_loss", _mse_samples, _loss(lambda a, b: (a - b) ** 2), operands=(0, 1), refuse=("complex",), refuse_common=("bool", "integral"), ulps=16,
         magnitude=True, absent={"bool": "a loss of numbers", "integral": "sub, square and mean have it"}),
     Row("nll_loss", _nll_samples, _nll, ulps=8, magnitude=True, absent=_LOSS, **_NLL),
     Row("nll_loss_forward", _forward_samples, _nll_forward, ulps=8, magnitude=True, absent=_LOSS, refuse=_FLOATS,

@@ -3,8 +3,8 @@
 import numpy as np
 import scipy.special as ss
 
-from ..rows import Row, binary, gradient_samples, unary, unary_calls
-from ..samples import KINDS, sample, with_options
+from ..rows import Row, binary, gradient_samples, number_first, unary, unary_calls, unary_samples
+from ..samples import KINDS, sample
 
 _REAL = dict(result="float", refuse=("complex",))
 _SHAPES = dict(domain=(0.3, 6.0), grad_domain=(0.6, 5.0))
@@ -14,28 +14,12 @@ def _logit(x, eps=None):
     return ss.logit(x if eps is None else np.where(np.isnan(x), x, np.clip(x, eps, 1 - eps)))
 
 
-@with_options
-def _number_first(m, number):
-    for shape in m.shapes():
-        yield sample(number, m.tensor(shape))
-
-
-@with_options
-def _number_second(m, number):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), number)
-
-
 def _multigamma(x, p):
     return sum(ss.gammaln(x - i / 2) for i in range(p)) + p * (p - 1) / 4 * np.log(np.pi)
 
 
 def _polygamma(n, x):
     return ss.polygamma(n, x) if n else ss.digamma(x)
-
-
-def _entr(x):
-    return ss.entr(x)
 
 
 def _sinc(x):
@@ -83,7 +67,7 @@ ROWS = [
     unary("special_scaled_modified_bessel_k0", ss.k0e, ulps=4, reference_ulps=64, absent=_NO_SPECIAL, **_REAL, **_SHAPES),
     unary("special_scaled_modified_bessel_k1", ss.k1e, ulps=4, reference_ulps=64, absent=_NO_SPECIAL, **_REAL, **_SHAPES),
     unary("special_spherical_bessel_j0", lambda x: ss.spherical_jn(0, x), ulps=4, reference_ulps=64, domain=(-3.0, 3.0), absent=_NO_SPECIAL, **_REAL),
-    unary("special_entr", _entr, ulps=4, reference_ulps=8, domain=(0.1, 4.0), grad_domain=(0.1, 4.0), **_REAL),
+    unary("special_entr", ss.entr, ulps=4, reference_ulps=8, domain=(0.1, 4.0), grad_domain=(0.1, 4.0), **_REAL),
     unary("special_erfcx", ss.erfcx, ulps=4, reference_ulps=32, absent=_NO_SPECIAL, **_REAL),
     unary("special_i0e", ss.i0e, ulps=4, reference_ulps=16, **_REAL),
     unary("special_i1", ss.i1, ulps=4, reference_ulps=16, absent=_NO_SPECIAL, **_REAL),
@@ -94,12 +78,12 @@ ROWS = [
     Row("_xlog1py_backward", gradient_samples, _xlog1py_backward, operands=(0, 1, 2), ulps=4, reference_ulps=4, domain=(0.1, 4), direct=True,
         no_peer="not in PyTorch", **_REAL),
     binary("special_xlog1py", ss.xlog1py, ulps=4, reference_ulps=4, domain=(0.1, 4), **_REAL),
-    Row("special_xlog1py.other_scalar", _number_second(0.5), ss.xlog1py, operands=(0, 1), ulps=4, reference_ulps=4, **_REAL),
-    Row("special_xlog1py.self_scalar", _number_first(0.5), ss.xlog1py, operands=(0, 1), ulps=4, reference_ulps=4, domain=(0.1, 4), **_REAL),
+    Row("special_xlog1py.other_scalar", unary_samples(0.5), ss.xlog1py, operands=(0, 1), ulps=4, reference_ulps=4, **_REAL),
+    Row("special_xlog1py.self_scalar", number_first(0.5), ss.xlog1py, operands=(0, 1), ulps=4, reference_ulps=4, domain=(0.1, 4), **_REAL),
     binary("special_zeta", ss.zeta, ulps=8, reference_ulps=32, domain=(1.5, 6), grad_constant=(0,), absent=_NO_SPECIAL, **_REAL),
-    Row("special_zeta.other_scalar", _number_second(2.5), ss.zeta, operands=(0, 1), ulps=8, reference_ulps=32, domain=(1.5, 6),
+    Row("special_zeta.other_scalar", unary_samples(2.5), ss.zeta, operands=(0, 1), ulps=8, reference_ulps=32, domain=(1.5, 6),
         grad_constant=(0,), absent=_NO_SPECIAL, **_REAL),
-    Row("special_zeta.self_scalar", _number_first(2.5), ss.zeta, operands=(0, 1), ulps=8, reference_ulps=32, absent=_NO_SPECIAL, **_REAL, **_SHAPES),
+    Row("special_zeta.self_scalar", number_first(2.5), ss.zeta, operands=(0, 1), ulps=8, reference_ulps=32, absent=_NO_SPECIAL, **_REAL, **_SHAPES),
     binary("igamma", ss.gammainc, ulps=16, reference_ulps=64, grad_constant=(0,), absent=_NO_SPECIAL, **_REAL, **_SHAPES),
     binary("igammac", ss.gammaincc, ulps=16, reference_ulps=64, grad_constant=(0,), absent=_NO_SPECIAL, **_REAL, **_SHAPES),
     Row("_igamma_shape_gradient", lambda m: (), unreferenced="gradcheck of igamma has it (tests/python/special)", properties=lambda r, *a: None,

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from ..rows import Row, unary_samples, view
+from ..rows import ONE_OPERAND as _ONE, Row, shape_calls as _with, unary_samples, view
 from ..samples import Spec, sample, with_options
 
 
@@ -14,14 +14,6 @@ def _ranks(m, least, most=9):
     for shape in m.shapes():
         if least <= len(shape) <= most:
             yield shape
-
-
-@with_options
-def _with(m, choose, least=0, most=9):
-    """Samples whose other arguments follow from the shape: `choose(shape)` lists them."""
-    for shape in _ranks(least, most)(m):
-        for args in choose(shape):
-            yield sample(m.tensor(shape), *args)
 
 
 _strided = np.lib.stride_tricks.as_strided
@@ -198,10 +190,6 @@ def _alone(m):
         yield sample([m.tensor(shape)])
 
 
-def _first(s):
-    return s.args[0][0].dtype
-
-
 def _of_each(s):
     return tuple(t.dtype for t in s.args[0])
 
@@ -315,7 +303,6 @@ def _as_own_dtype(m):
         yield sample(m.tensor(shape), m.dtype.name)
 
 
-_ONE = {"promotion": "one operand"}
 _MOST = dict(absent=_ONE)
 _FLAT = dict(absent={**_ONE, "channels_last": "takes two dimensions at most"})
 _RANKED = dict(absent={**_ONE, "zero_dim": "needs a dimension"})
@@ -344,11 +331,10 @@ ROWS = [
     view("alias", lambda x: x, unary_samples(), no_peer="not in PyTorch's module", **_MOST),
     view("as_strided", _as_strided, _as_strided_samples, no_peer="negative strides",
          absent={**_ONE, "empty": "too few elements", "zero_dim": "too few elements", "expanded": "too few elements"}),
-    view("broadcast_to", _expand, _with(_expand_sizes), **_MOST),
+    view("broadcast_to expand", _expand, _with(_expand_sizes), **_MOST),
     view("chunk", partial(_chunks, True), _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
     view("detach", lambda x: x, unary_samples(), **_MOST),
     view("diagonal", lambda x, *a: np.diagonal(x, *a), _with(lambda s: [(), (1, 0, 1), (-1, 1, 0)], 2), **_RANKED),
-    view("expand", _expand, _with(_expand_sizes), **_MOST),
     view("expand_as", lambda x, o: np.broadcast_to(x, o.shape), _like, **_MOST),
     view("flatten.using_ints", _flatten, _with(lambda s: [(), (0, 0)]), **_MOST),
     view("flip", lambda x, dims: np.flip(x, dims), _with(lambda s: [([0],), ([-1],)], 1), no_peer="strides differ on purpose",
@@ -361,14 +347,13 @@ ROWS = [
     view("numpy_T", np.transpose, _with(_none, 0, 2), call=lambda x: x.T, **_FLAT),
     view("permute", np.transpose, _with(lambda s: [(list(range(len(s)))[::-1],)]), **_MOST),
     view("reshape", _reshape, _with(_flat_sizes), **_MOST),
-    view("reshape_as", _sized_like, _like, **_MOST),
+    view("reshape_as view_as", _sized_like, _like, **_MOST),
     view("select.int", lambda x, d, i: np.moveaxis(x, d, 0)[i],
          _with(lambda s: [(0, 0), (-1, -1)] if 0 not in s else [], 1),
          absent={**_ONE, "zero_dim": "needs a dimension", "empty": "nothing to select"}),
     view("slice.Tensor", _slice, _with(_slices, 1), **_RANKED),
     view("split.Tensor", partial(_chunks, False), _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
-    view("split.sizes", _split_sizes, _with(_sizes, 1), **_RANKED),
-    view("split_with_sizes", _split_sizes, _with(_sizes, 1), **_RANKED),
+    view("split.sizes split_with_sizes", _split_sizes, _with(_sizes, 1), **_RANKED),
     view("squeeze", np.squeeze, _squeeze_samples(), **_RANKED),
     view("squeeze.dim", lambda x, d: np.squeeze(x, d) if x.shape[d] == 1 else x, _squeeze_samples(0), **_RANKED),
     view("squeeze.dims", _squeeze_dims, _squeeze_samples([0, -1]), **_RANKED),
@@ -382,7 +367,6 @@ ROWS = [
     view("_reshape_alias", lambda x, size, stride: _reshape(x, size), _aliased, absent=_UNVIEWABLE,
          no_peer="not in PyTorch's module"),
     view("_unsafe_view", _reshape, _viewable, absent=_UNVIEWABLE, no_peer="not in PyTorch's module"),
-    view("view_as", _sized_like, _like, **_MOST),
     Row("cat", _joined, lambda xs, dim=0: np.concatenate(xs, dim), result=_promoted, absent={"zero_dim": "needs a dimension"}),
     Row("atleast_1d", unary_samples(), np.atleast_1d, **_MOST),
     Row("atleast_2d", unary_samples(), np.atleast_2d, **_MOST),

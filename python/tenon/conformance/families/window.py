@@ -7,7 +7,7 @@ from math import floor, prod
 import numpy as np
 
 from .. import axis_matrices as axes
-from ..rows import Row, unary_calls
+from ..rows import ONE_OPERAND as _ONE, Row, shape_calls, unary_calls
 from ..samples import sample, with_options
 
 _FLOATS = ("bool", "integral", "complex")
@@ -19,16 +19,24 @@ def _absent(rank, **more):
     return fixed if rank > 1 else {**fixed, "channels_last": "the rank is fixed"}
 
 
-def _images(m, rank, small=False):
-    """Shapes with `rank` spatial dimensions: a batch, and where the kind allows it none."""
+def _images(m, rank, single=True):
+    """Shapes with `rank` spatial dimensions: a batch, and unless `single` is false where the kind allows it none."""
     spatial = {1: (7,), 2: (5, 6), 3: (4, 5, 4)}[rank]
-    if m.kind == "grad" or small:
+    if m.kind == "grad":
         spatial = {1: (5,), 2: (4, 3), 3: (2, 3, 2)}[rank]  # a Jacobian has the product of two sizes
     if m.kind == "zero_dim" or (m.kind == "channels_last" and rank == 1):
         return
     yield (m.size(2), 2, *spatial)
-    if m.kind not in ("channels_last", "empty", "grad"):
+    if single and m.kind not in ("channels_last", "empty", "grad"):
         yield (3, *spatial)
+
+
+@with_options
+def _image_samples(m, rank, calls, *extra, single=True):
+    """An image with each of `calls(m, rank)`."""
+    for shape in _images(m, rank, single):
+        for call in calls(m, rank):
+            yield sample(m.tensor(shape), *call, *extra)
 
 
 # Padding
@@ -36,22 +44,15 @@ def _images(m, rank, small=False):
 _MODES = {"reflection": ("reflect", 0), "replication": ("edge", 1), "circular": ("wrap", 2)}
 
 
-def _pads(m, rank, mode):
+def _pads(m, rank):
     if m.kind == "grad" and rank == 3:
-        yield [1, 0, 0, 1, 1, 0]
-        yield [-1, 1, 1, -1, -1, 1]
+        yield ([1, 0, 0, 1, 1, 0],)
+        yield ([-1, 1, 1, -1, -1, 1],)
         return
-    yield [1, 2] * rank
+    yield ([1, 2] * rank,)
     if m.kind in ("plain", "grad"):
-        yield [0, 1] + [2, 0] * (rank - 1)
-        yield [-1, 1] + [1, -1] * (rank - 1)
-
-
-@with_options
-def _pad_samples(m, rank, mode, *extra):
-    for shape in _images(m, rank):
-        for pad in _pads(m, rank, mode):
-            yield sample(m.tensor(shape), pad, *extra)
+        yield ([0, 1] + [2, 0] * (rank - 1),)
+        yield ([-1, 1] + [1, -1] * (rank - 1),)
 
 
 def _padded(mode, x, pad, *_):
@@ -77,7 +78,7 @@ def _grown(shape, pad):
 @with_options
 def _pad_back_samples(m, rank, mode, with_self):
     for shape in _images(m, rank):
-        for pad in _pads(m, rank, mode):
+        for (pad,) in _pads(m, rank):
             grad = m.tensor(_grown(shape, pad))
             yield sample(grad, m.tensor(shape), pad) if with_self else sample(grad, list(shape), pad, _MODES[mode][1])
 
@@ -111,12 +112,11 @@ def _constant_back_samples(m):
             yield sample(m.tensor(_grown(x.shape, pad)), pad)
 
 
-def _mode_samples(m):
-    for shape in _images(m, 2):
-        yield sample(m.tensor(shape), [1, 2, 0, 1])
-        yield sample(m.tensor(shape), [1, 1], "constant", 1.0)
-        for mode in ("reflect", "replicate", "circular"):
-            yield sample(m.tensor(shape), [1, 2, 2, 0], mode)
+def _mode_calls(m, rank):
+    yield ([1, 2, 0, 1],)
+    yield [1, 1], "constant", 1.0
+    for mode in ("reflect", "replicate", "circular"):
+        yield [1, 2, 2, 0], mode
 
 
 def _by_mode(x, pad, mode="constant", value=None):
@@ -135,16 +135,16 @@ def _pad_rows():
     yield Row("constant_pad_nd_backward", _constant_back_samples, lambda g, pad: _constant(g, [-p for p in pad]), result="self",
               no_peer="other signatures",
               absent={"promotion": "one operand", "zero_dim": "nothing is padded", **{c: "no gradients" for c in _WHOLE}})  # fmt: skip
-    yield Row("pad", _mode_samples, _by_mode, result="self", inner="constant_pad_nd", absent=_absent(2), no_peer="", call=None)
-    yield Row("_pad_circular", _pad_samples(2, "circular"), partial(_padded, "wrap"), result="self", absent=_absent(2))
-    yield Row("_pad_axes", _pad_samples(2, "circular", 2), partial(_padded, "wrap"), result="self", absent=_absent(2), inner="_pad_circular")
+    yield Row("pad", _image_samples(2, _mode_calls), _by_mode, result="self", inner="constant_pad_nd", absent=_absent(2), no_peer="", call=None)
+    yield Row("_pad_circular", _image_samples(2, _pads), partial(_padded, "wrap"), result="self", absent=_absent(2))
+    yield Row("_pad_axes", _image_samples(2, _pads, 2), partial(_padded, "wrap"), result="self", absent=_absent(2), inner="_pad_circular")
     yield Row("_pad_axes_backward", _pad_back_samples(2, "circular", False),
               lambda g, sizes, pad, _: axes.back(_pad_matrices(sizes, pad, "wrap"), g), refuse=_WHOLE, inner="_pad_circular_backward",
               absent=_absent(2, **_NO_EXTREMES), **_GRADIENT)  # fmt: skip
     for name in ("reflection", "replication"):
         for rank in (1, 2, 3):
             mode = _MODES[name][0]
-            yield Row(f"{name}_pad{rank}d", _pad_samples(rank, name), partial(_padded, mode), result="self", absent=_absent(rank))
+            yield Row(f"{name}_pad{rank}d", _image_samples(rank, _pads), partial(_padded, mode), result="self", absent=_absent(rank))
             yield Row(f"{name}_pad{rank}d_backward", _pad_back_samples(rank, name, True),
                       lambda g, x, pad, mode=mode: axes.back(_pad_matrices(x.shape, pad, mode), g), refuse=_WHOLE, one_dtype=True,
                       grad_constant=(1,), absent=_absent(rank, **_NO_EXTREMES), **_LINEAR)  # fmt: skip
@@ -199,13 +199,6 @@ def _max_calls(m, rank):
         yield [3, 2, 2][:rank], [1, 3, 2][:rank], [1, 0, 1][:rank], [1] * rank, True
 
 
-@with_options
-def _max_samples(m, rank):
-    for shape in _images(m, rank):
-        for call in _max_calls(m, rank):
-            yield sample(m.tensor(shape), *call)
-
-
 def _largest(x, rank, ranges):
     """The largest element over the product of each output's ranges, and its place; what comes first, or the last NaN."""
     sizes = x.shape[-rank:]
@@ -235,15 +228,8 @@ def _maximum(rank, x, kernel, stride=(), padding=0, dilation=1, ceil_mode=False)
     return _largest(x, rank, ranges)
 
 
-def _adaptive_sizes(rank):
-    return [[2] * rank, [3, 1, 5][:rank]]
-
-
-@with_options
-def _adaptive_samples(m, rank, *extra):
-    for shape in _images(m, rank):
-        for size in _adaptive_sizes(rank):
-            yield sample(m.tensor(shape), size)
+def _adaptive_sizes(m, rank):
+    return ([2] * rank,), ([3, 1, 5][:rank],)
 
 
 def _adaptive_max(rank, x, size):
@@ -254,7 +240,7 @@ def _adaptive_max(rank, x, size):
 @with_options
 def _adaptive_back_samples(m, rank, with_self):
     for shape in _images(m, rank):
-        for size in _adaptive_sizes(rank):
+        for (size,) in _adaptive_sizes(m, rank):
             grad = m.tensor((*shape[:-rank], *size))
             yield sample(grad, m.tensor(shape)) if with_self else sample(grad, list(shape), size)
 
@@ -277,7 +263,7 @@ def _max_back_samples(m, rank, kind):
     """A gradient, and places inside of each window: those of a maximum, for `kind` in the forms of three operators."""
     for shape in _images(m, rank):
         if kind == "adaptive":
-            calls = [((), partial(_adaptive_max, rank), (size,)) for size in _adaptive_sizes(rank)]
+            calls = [((), partial(_adaptive_max, rank), c) for c in _adaptive_sizes(m, rank)]
         else:
             calls = [(c, partial(_maximum, rank), c) for c in _max_calls(m, rank)]
         for arguments, reference, call in calls:
@@ -303,31 +289,31 @@ def _pool_rows():
     yield Row("_avg_pool", _average_samples(2, True), partial(_average, 2), refuse=_FLOATS, inner="avg_pool2d", absent=_absent(2), **_LINEAR)
     yield Row("_avg_pool_backward", _average_back_samples(2, False), partial(_average_back, 2), inner="avg_pool2d_backward",
               absent=_absent(2, **_NO_EXTREMES), **back)  # fmt: skip
-    yield Row("_adaptive_avg_pool", _adaptive_samples(2), lambda x, size: axes.apply(axes.adaptive(x.shape[-2:], size), x), refuse=_FLOATS,
+    yield Row("_adaptive_avg_pool", _image_samples(2, _adaptive_sizes), lambda x, size: axes.apply(axes.adaptive(x.shape[-2:], size), x), refuse=_FLOATS,
               inner="adaptive_avg_pool2d", absent=_absent(2), **_LINEAR)  # fmt: skip
     yield Row("_adaptive_avg_pool_backward", _adaptive_back_samples(2, False), partial(_adaptive_back, 2),
               inner="adaptive_avg_pool2d_backward", absent=_absent(2, **_NO_EXTREMES), **back)  # fmt: skip
-    yield Row("_max_pool", _max_samples(2), partial(_maximum, 2), inner="max_pool2d", absent=_absent(2), **pair)
-    yield Row("_max_pool_values", _max_samples(2), lambda *a: _maximum(2, *a)[0], inner="max_pool2d", absent=_absent(2), result="self",
+    yield Row("_max_pool", _image_samples(2, _max_calls), partial(_maximum, 2), inner="max_pool2d", absent=_absent(2), **pair)
+    yield Row("_max_pool_values", _image_samples(2, _max_calls), lambda *a: _maximum(2, *a)[0], inner="max_pool2d", absent=_absent(2), result="self",
               refuse=("bool", "complex"))  # fmt: skip
-    yield Row("_adaptive_max_pool", _adaptive_samples(2), partial(_adaptive_max, 2), inner="adaptive_max_pool2d", absent=_absent(2), **pair)
+    yield Row("_adaptive_max_pool", _image_samples(2, _adaptive_sizes), partial(_adaptive_max, 2), inner="adaptive_max_pool2d", absent=_absent(2), **pair)
     yield Row("_max_pool_backward", _max_back_samples(2, "inner"), _max_back(2, "inner"), grad_constant=(2,), inner="max_pool backward",
               absent=_absent(2, **_NO_EXTREMES, **{c: "no gradients" for c in _WHOLE}), **_GRADIENT)  # fmt: skip
     for rank in (1, 2, 3):
         absent, no_extremes = _absent(rank), _absent(rank, **_NO_EXTREMES)
         name = f"pool{rank}d"
         yield Row(f"avg_{name}", _average_samples(rank), partial(_average, rank), refuse=_FLOATS, absent=absent, **_LINEAR)
-        yield Row(f"max_{name}_with_indices", _max_samples(rank), partial(_maximum, rank), inner=f"max_{name}", absent=absent, **pair)
-        yield Row(f"max_{name}", _max_samples(rank), lambda *a, rank=rank: _maximum(rank, *a)[0], result="self",
+        yield Row(f"max_{name}_with_indices", _image_samples(rank, _max_calls), partial(_maximum, rank), inner=f"max_{name}", absent=absent, **pair)
+        yield Row(f"max_{name}", _image_samples(rank, _max_calls), lambda *a, rank=rank: _maximum(rank, *a)[0], result="self",
                   refuse=("bool", "complex"), absent=absent)  # fmt: skip
-        yield Row(f"adaptive_avg_{name}", _adaptive_samples(rank), lambda x, size, rank=rank: axes.apply(axes.adaptive(x.shape[-rank:], size), x),
+        yield Row(f"adaptive_avg_{name}", _image_samples(rank, _adaptive_sizes), lambda x, size, rank=rank: axes.apply(axes.adaptive(x.shape[-rank:], size), x),
                   refuse=_FLOATS, absent=absent, **_LINEAR)  # fmt: skip
-        yield Row(f"adaptive_max_{name}", _adaptive_samples(rank), partial(_adaptive_max, rank), absent=absent, **pair)
+        yield Row(f"adaptive_max_{name}", _image_samples(rank, _adaptive_sizes), partial(_adaptive_max, rank), absent=absent, **pair)
         if rank == 1:
             continue
         one = dict(back, one_dtype=True, grad_constant=(1,))
         whole = {c: "no gradients" for c in _WHOLE}
-        yield Row(f"_adaptive_avg_{name}", _adaptive_samples(rank), lambda x, size, rank=rank: axes.apply(axes.adaptive(x.shape[-rank:], size), x),
+        yield Row(f"_adaptive_avg_{name}", _image_samples(rank, _adaptive_sizes), lambda x, size, rank=rank: axes.apply(axes.adaptive(x.shape[-rank:], size), x),
                   refuse=_FLOATS, inner=f"adaptive_avg_{name}", absent=absent, **_LINEAR)  # fmt: skip
         yield Row(f"avg_{name}_backward", _average_back_samples(rank, True), partial(_average_back, rank), absent=no_extremes, **one)
         yield Row(f"_adaptive_avg_{name}_backward", _adaptive_back_samples(rank, True), partial(_adaptive_back, rank),
@@ -353,10 +339,9 @@ def _resize_calls(m, rank, corners):
 
 @with_options
 def _resize_samples(m, rank, corners):
-    for shape in _images(m, rank):
-        if len(shape) == rank + 2:
-            for *call, scales in _resize_calls(m, rank, corners):
-                yield sample(m.tensor(shape), *call, *scales)
+    for shape in _images(m, rank, single=False):
+        for *call, scales in _resize_calls(m, rank, corners):
+            yield sample(m.tensor(shape), *call, *scales)
 
 
 def _resize(rank, mode, corners, of_weights, x, size, *rest):
@@ -374,23 +359,18 @@ def _take(matrices, x):
 
 @with_options
 def _resize_back_samples(m, rank, corners):
-    for shape in _images(m, rank):
-        if len(shape) == rank + 2:
-            for size, *call, scales in _resize_calls(m, rank, corners):
-                yield sample(m.tensor((*shape[:2], *size)), size, list(shape), *call, *scales)
+    for shape in _images(m, rank, single=False):
+        for size, *call, scales in _resize_calls(m, rank, corners):
+            yield sample(m.tensor((*shape[:2], *size)), size, list(shape), *call, *scales)
 
 
 def _resize_back(rank, mode, corners, of_weights, g, size, sizes, *rest):
     return axes.back(map(of_weights, axes.resized(sizes[2:], size, mode, corners and rest[0], rest[-rank:])), g)
 
 
-@with_options
-def _vec_samples(m, rank, corners):
-    for shape in _images(m, rank):
-        if len(shape) == rank + 2:
-            flags = [True] if corners else []
-            yield sample(m.tensor(shape), [4, 3, 6][:rank], *flags, None)
-            yield sample(m.tensor(shape), None, *flags, [1.5, 2.0, 0.75][:rank])
+def _vec_calls(corners):
+    flags = [True] if corners else []
+    return lambda m, rank: (([4, 3, 6][:rank], *flags, None), (None, *flags, [1.5, 2.0, 0.75][:rank]))
 
 
 def _vec(rank, mode, corners, of_weights, x, size, *rest):
@@ -408,11 +388,7 @@ def _inner_resize_back(of_weights=np.asarray):
     return lambda g, sizes, mode, corners, scales: axes.back(map(of_weights, axes.resized(sizes[2:], g.shape[2:], mode, corners, scales)), g)
 
 
-def _inner_resize_samples(m):
-    for shape in _images(m, 2):
-        if len(shape) == 4:
-            yield sample(m.tensor(shape), [7, 4], 2, False, [])
-            yield sample(m.tensor(shape), [7, 4], 3, True, [])
+_inner_resize_samples = _image_samples(2, lambda m, rank: (([7, 4], 2, False, []), ([7, 4], 3, True, [])), single=False)
 
 
 def _inner_resize_back_samples(m):
@@ -445,7 +421,7 @@ def _resize_rows():
             return Row(own, samples, partial(make, rank, mode, corners, np.asarray), direct=True, **{**options, **bound})
 
         yield row(name, _resize_samples(rank, corners), _resize, **options)
-        yield row(f"{name}.vec", _vec_samples(rank, corners), _vec, inner=name, **options)
+        yield row(f"{name}.vec", _image_samples(rank, _vec_calls(corners), single=False), _vec, inner=name, **options)
         if not name.startswith("_upsample_nearest"):
             refuse = _FLOATS if corners else _WHOLE
             yield row(f"{name}_backward", _resize_back_samples(rank, corners), _resize_back,
@@ -455,7 +431,7 @@ def _resize_rows():
 # Folding
 
 
-def _fold_calls(m):
+def _fold_calls(m, rank):
     """kernel_size, dilation, padding, stride"""
     yield [2, 2], [1, 1], [0, 0], [1, 1]
     if m.kind in ("plain", "grad", "channels_last"):
@@ -471,12 +447,6 @@ def _places_of_windows(sizes, kernel, dilation, padding, stride):
                      for i in range(kernel[0]) for j in range(kernel[1])])  # fmt: skip
 
 
-def _im2col_samples(m):
-    for shape in _images(m, 2):
-        for call in _fold_calls(m):
-            yield sample(m.tensor(shape), *call)
-
-
 def _im2col(x, *call):
     places = _places_of_windows(x.shape[-2:], *call)
     flat = x.reshape(*x.shape[:-2], prod(x.shape[-2:]))
@@ -486,7 +456,7 @@ def _im2col(x, *call):
 
 def _col2im_samples(m):
     for shape in _images(m, 2):
-        for call in _fold_calls(m):
+        for call in _fold_calls(m, 2):
             places = _places_of_windows(shape[-2:], *call)
             columns = (*shape[:-3], shape[-3] * len(places), places.shape[1])
             yield sample(m.tensor(columns), list(shape[-2:]), *call)
@@ -504,27 +474,11 @@ def _col2im(g, sizes, *call):
 # Moving elements
 
 
-def _repeat_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), [2] * len(shape) or [3])
-        yield sample(m.tensor(shape), [2, *([1] * len(shape))])
-        yield sample(m.tensor(shape), [*([1] * len(shape)), 0])
-
-
 def _interleave_samples(m):
     for shape in m.shapes():
         yield sample(m.tensor(shape), 2)
         for dim in (0, -1) if shape else ():
             yield sample(m.tensor(shape), m.number(0, 1, 3), dim)
-
-
-def _roll_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), [2])
-        for dim in (0, -1) if shape else ():
-            yield sample(m.tensor(shape), [-1], [dim])
-        if len(shape) > 1:
-            yield sample(m.tensor(shape), [1, 7], [0, 1])
 
 
 @with_options
@@ -552,9 +506,8 @@ def _pixel_unshuffle(x, r):
 
 def _channel_samples(m):
     for rank in (1, 2):
-        for shape in _images(m, rank):
-            if len(shape) == rank + 2:
-                yield sample(m.tensor((shape[0], 6, *shape[2:])), 3)
+        for shape in _images(m, rank, single=False):
+            yield sample(m.tensor((shape[0], 6, *shape[2:])), 3)
 
 
 def _channel_shuffle(x, groups):
@@ -562,18 +515,16 @@ def _channel_shuffle(x, groups):
     return x.reshape(n, groups, c // groups, *rest).swapaxes(1, 2).reshape(x.shape)
 
 
-_ONE = {"promotion": "one operand"}
-
 ROWS = [
     *_pad_rows(),
     *_pool_rows(),
     *_resize_rows(),
-    Row("im2col", _im2col_samples, _im2col, result="self", direct=True, absent=_absent(2)),
+    Row("im2col", _image_samples(2, _fold_calls), _im2col, result="self", direct=True, absent=_absent(2)),
     Row("col2im", _col2im_samples, _col2im, refuse=_WHOLE, direct=True, absent=_absent(2), **_LINEAR),
-    Row("repeat", _repeat_samples, np.tile, result="self", absent=_ONE),
+    Row("repeat", shape_calls(lambda s: [([2] * len(s) or [3],), ([2, *([1] * len(s))],), ([*([1] * len(s)), 0],)]), np.tile, result="self", absent=_ONE),
     Row("tile", unary_calls(([],), ([2],), ([2, 1, 3],)), np.tile, result="self", absent=_ONE),
     Row("repeat_interleave.self_int", _interleave_samples, np.repeat, result="self", absent=_ONE),
-    Row("roll", _roll_samples, lambda x, shift, dim=None: np.roll(x, shift, dim) if dim else np.roll(x, shift[0]),
+    Row("roll", shape_calls(lambda s: [([2],)] + [([-1], [0]), ([-1], [-1])] * bool(s) + [([1, 7], [0, 1])] * (len(s) > 1)), lambda x, shift, dim=None: np.roll(x, shift, dim) if dim else np.roll(x, shift[0]),
         result="self", inner="narrow", absent=_ONE),
     Row("pixel_shuffle", _shuffle_samples(8, 3), _pixel_shuffle, result="self", absent=_absent(2)),
     Row("pixel_unshuffle", _shuffle_samples(2, 4), _pixel_unshuffle, result="self", absent=_absent(2)),

@@ -135,10 +135,9 @@ def _slope_scale(grad, image, grid, *_):
 
 
 ROWS = [
-    Row("grid_sampler_2d", _grid_samples(2), _sampled, refuse=_FLOATS, one_dtype=(0, 1), result="self", absent=_REASONS, **_LARGEST),
+    Row("grid_sampler_2d grid_sampler", _grid_samples(2), _sampled, refuse=_FLOATS, one_dtype=(0, 1), result="self", absent=_REASONS, **_LARGEST),
     Row("grid_sampler_3d", _grid_samples(3), _sampled, refuse=_FLOATS, one_dtype=(0, 1), result="self",
         absent={**_REASONS, "channels_last": "five dimensions"}, **_LARGEST),
-    Row("grid_sampler", _grid_samples(2), _sampled, refuse=_FLOATS, one_dtype=(0, 1), result="self", absent=_REASONS, **_LARGEST),
     Row("_grid_sampler_input_backward", _gradient_samples(2), _by_input, result="self",
         magnitude=lambda grad, *_: grad.size * np.max(np.abs(grad), initial=0.0), ulps=64, **_BACKWARD),
     Row("_grid_sampler_grid_backward", _gradient_samples(3), _by_grid, result="self", magnitude=_slope_scale, ulps=64,

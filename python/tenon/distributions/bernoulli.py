@@ -11,7 +11,7 @@ from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits, softplus
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import BinaryParameter, broadcast_all, floating_like
+from .utils import BinaryParameter, broadcast_all, floating_like, same_as
 
 __all__ = ["Bernoulli"]
 
@@ -29,9 +29,7 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean: Tensor = same_as("probs")
 
     @property
     def mode(self) -> Tensor:

@@ -11,7 +11,7 @@ from .._names.info import finfo
 from ..autograd.grad_mode import no_grad
 from . import constraints
 from .distribution import Distribution
-from .utils import lazy_property, logits_to_probs, probs_to_logits
+from .utils import lazy_property, logits_to_probs, probs_to_logits, same_as
 
 __all__ = ["Categorical"]
 
@@ -55,10 +55,7 @@ class Categorical(Distribution):
         """The probabilities."""
         return logits_to_probs(self.logits)
 
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._param.shape
+    param_shape = same_as("_param.shape", "The shape of the parameter.")
 
     @property
     def mean(self) -> Tensor:
@@ -68,9 +65,7 @@ class Categorical(Distribution):
     def mode(self) -> Tensor:
         return self._param.argmax(-1)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.mean
+    variance: Tensor = same_as("mean")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         sample_shape = Size(sample_shape)

@@ -52,16 +52,6 @@ def _both(*kinds: Any) -> Callable[[Any], Any]:
 _both(constraints.real)(lambda constraint: transforms.identity_transform)
 
 
-@biject_to.register(constraints.independent)
-def _biject_to_independent(constraint: Any) -> Any:
-    return transforms.IndependentTransform(biject_to(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
-
-
-@transform_to.register(constraints.independent)
-def _transform_to_independent(constraint: Any) -> Any:
-    return transforms.IndependentTransform(transform_to(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
-
-
 _both(constraints.positive, constraints.nonnegative)(lambda constraint: transforms.ExpTransform())
 
 
@@ -94,21 +84,12 @@ del _kind
 _both(constraints.corr_cholesky)(lambda constraint: transforms.CorrCholeskyTransform())
 
 
-@biject_to.register(constraints.cat)
-def _biject_to_cat(constraint: Any) -> Any:
-    return transforms.CatTransform([biject_to(c) for c in constraint.cseq], constraint.dim, constraint.lengths)
+def _register_composites(to: ConstraintRegistry) -> None:
+    """Sets that are made of others."""
+    to.register(constraints.independent, lambda c: transforms.IndependentTransform(to(c.base_constraint), c.reinterpreted_batch_ndims))
+    to.register(constraints.cat, lambda c: transforms.CatTransform([to(part) for part in c.cseq], c.dim, c.lengths))
+    to.register(constraints.stack, lambda c: transforms.StackTransform([to(part) for part in c.cseq], c.dim))
 
 
-@transform_to.register(constraints.cat)
-def _transform_to_cat(constraint: Any) -> Any:
-    return transforms.CatTransform([transform_to(c) for c in constraint.cseq], constraint.dim, constraint.lengths)
-
-
-@biject_to.register(constraints.stack)
-def _biject_to_stack(constraint: Any) -> Any:
-    return transforms.StackTransform([biject_to(c) for c in constraint.cseq], constraint.dim)
-
-
-@transform_to.register(constraints.stack)
-def _transform_to_stack(constraint: Any) -> Any:
-    return transforms.StackTransform([transform_to(c) for c in constraint.cseq], constraint.dim)
+_register_composites(biject_to)
+_register_composites(transform_to)

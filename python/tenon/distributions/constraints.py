@@ -7,6 +7,7 @@ from typing import Any, Callable
 
 from .. import _C as tn
 from .._C import Tensor
+from .utils import same_as
 
 __all__ = [
     "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than", "greater_than_eq", "half_open_interval",
@@ -88,9 +89,7 @@ class _Independent(Constraint):
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return self.base_constraint.is_discrete
+    is_discrete: bool = same_as("base_constraint.is_discrete")
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
@@ -115,13 +114,8 @@ class MixtureSameFamilyConstraint(Constraint):
             raise TypeError(f"MixtureSameFamilyConstraint: base_constraint must be a Constraint, got {type(base_constraint).__name__}")
         self.base_constraint = base_constraint
 
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        return self.base_constraint.event_dim
+    is_discrete: bool = same_as("base_constraint.is_discrete")
+    event_dim: int = same_as("base_constraint.event_dim")
 
     def check(self, value: Tensor) -> Tensor:
         result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
@@ -166,17 +160,6 @@ class _IntegerInterval(_Bounded):
 
     def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
-
-
-class _IntegerLessThan(_Bounded):
-    is_discrete = True
-    _bounds = ("upper_bound",)
-
-    def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
-
-    def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value <= self.upper_bound)
 
 
 class _IntegerGreaterThan(_Bounded):

@@ -9,7 +9,7 @@ from .. import _C as tn
 from .._C import Size, Tensor
 from ..autograd.grad_mode import no_grad
 from . import constraints
-from .utils import lazy_property
+from .utils import broadcast_all, lazy_property, same_as
 
 __all__ = ["Distribution"]
 
@@ -220,7 +220,7 @@ class Distribution:
                 new.__dict__[name] = value.expand(shape if isinstance(value, Distribution) else (*shape, *event, *extra))
         for name in self._kept:
             new.__dict__[name] = self.__dict__[name]
-        Distribution.__init__(new, shape, event, validate_args=False)
+        Distribution.__init__(new, shape, self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
 
@@ -228,3 +228,18 @@ class Distribution:
         names = [k for k in self.arg_constraints if k in self.__dict__]
         shown = (f"{p}: {self.__dict__[p] if self.__dict__[p].numel() == 1 else self.__dict__[p].shape}" for p in names)
         return f"{self.__class__.__name__}({', '.join(shown)})"
+
+
+class LocationScale(Distribution):
+    """What distributions of real numbers around `loc`, stretched by `scale`, have in common."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    _repeated = ("loc", "scale")
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    mode: Tensor = same_as("loc")

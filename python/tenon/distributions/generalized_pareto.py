@@ -9,7 +9,7 @@ from .. import _C as tn
 from .._C import Tensor
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all
+from .utils import broadcast_all, same_as
 
 __all__ = ["GeneralizedPareto"]
 
@@ -72,9 +72,7 @@ class GeneralizedPareto(Distribution):
         spread = self.scale * self.scale / ((1 - k) * (1 - k) * (1 - 2 * k))
         return tn.where(k < 0.5, spread, math.inf)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode: Tensor = same_as("loc")
 
     def entropy(self) -> Tensor:
         return tn.log(self.scale) + self.concentration + 1

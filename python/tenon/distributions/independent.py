@@ -7,7 +7,7 @@ from typing import Any
 from .._C import Tensor
 from . import constraints
 from .distribution import Distribution
-from .utils import sum_rightmost
+from .utils import same_as, sum_rightmost
 
 __all__ = ["Independent"]
 
@@ -31,12 +31,9 @@ class Independent(Distribution):
         new = self._expanded(Independent, batch_shape, (), _instance)
         new.base_dist = self.base_dist.expand(tuple(batch_shape) + tuple(self.event_shape[: self.reinterpreted_batch_ndims]))
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        new._event_shape = self._event_shape
         return new
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample
+    has_rsample: bool = same_as("base_dist.has_rsample")
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
@@ -47,17 +44,9 @@ class Independent(Distribution):
         result = self.base_dist.support
         return constraints.independent(result, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else result
 
-    @property
-    def mean(self) -> Tensor:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    mean: Tensor = same_as("base_dist.mean")
+    mode: Tensor = same_as("base_dist.mode")
+    variance: Tensor = same_as("base_dist.variance")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)

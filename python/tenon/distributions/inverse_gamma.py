@@ -11,6 +11,7 @@ from . import constraints
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
+from .utils import same_as
 
 __all__ = ["InverseGamma"]
 
@@ -28,15 +29,8 @@ class InverseGamma(TransformedDistribution):
         neg_one = -tn.ones((), dtype=base.rate.dtype, device=base.rate.device)
         super().__init__(base, PowerTransform(neg_one), validate_args=validate_args)
 
-    @property
-    def concentration(self) -> Tensor:
-        """The shape of the gamma number."""
-        return self.base_dist.concentration
-
-    @property
-    def rate(self) -> Tensor:
-        """Its rate."""
-        return self.base_dist.rate
+    concentration: Tensor = same_as("base_dist.concentration", "The shape of the gamma number.")
+    rate: Tensor = same_as("base_dist.rate", "Its rate.")
 
     @property
     def mean(self) -> Tensor:

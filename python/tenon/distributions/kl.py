@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from functools import total_ordering
 from typing import Any, Callable
@@ -82,10 +81,6 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     if fun is NotImplemented:
         raise NotImplementedError(f"No KL(p || q) is implemented for p type {pair[0].__name__} and q type {pair[1].__name__}; register_kl one")
     return fun(p, q)
-
-
-def _infinite_like(tensor: Tensor) -> Tensor:
-    return tn.full_like(tensor, math.inf)
 
 
 def _x_log_x(tensor: Tensor) -> Tensor:

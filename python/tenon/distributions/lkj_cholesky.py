@@ -39,7 +39,6 @@ class LKJCholesky(Distribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> LKJCholesky:
         new = self._expanded(LKJCholesky, batch_shape, ("concentration",), _instance)
         new.dim = self.dim
-        new._event_shape = self._event_shape
         new._beta = self._beta.expand(tuple(batch_shape) + (self.dim,))
         return new
 

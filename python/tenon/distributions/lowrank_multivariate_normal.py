@@ -11,7 +11,7 @@ from ..functional import broadcast_shapes
 from . import constraints
 from .distribution import Distribution
 from .multivariate_normal import _half_log_det, _mahalanobis, _times
-from .utils import check_tensors, lazy_property, standard_normal
+from .utils import check_tensors, lazy_property, same_as, standard_normal
 
 __all__ = ["LowRankMultivariateNormal"]
 
@@ -48,6 +48,7 @@ class LowRankMultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
+    _kept = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
 
     def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         check_tensors("LowRankMultivariateNormal", loc=loc, cov_factor=cov_factor, cov_diag=cov_diag)
@@ -74,17 +75,10 @@ class LowRankMultivariateNormal(Distribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> LowRankMultivariateNormal:
         new = self._expanded(LowRankMultivariateNormal, batch_shape, ("loc", "cov_diag"), _instance, self.event_shape)
         new.cov_factor = self.cov_factor.expand(tuple(batch_shape) + tuple(self.cov_factor.shape[-2:]))
-        for name in ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril"):
-            setattr(new, name, getattr(self, name))
         return new
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean: Tensor = same_as("loc")
+    mode: Tensor = same_as("loc")
 
     @lazy_property
     def variance(self) -> Tensor:  # type: ignore[override]

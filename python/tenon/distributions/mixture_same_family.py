@@ -11,6 +11,7 @@ from . import constraints
 from .categorical import Categorical
 from .constraints import MixtureSameFamilyConstraint
 from .distribution import Distribution
+from .utils import same_as
 
 __all__ = ["MixtureSameFamily"]
 
@@ -44,22 +45,15 @@ class MixtureSameFamily(Distribution):
         new = self._expanded(MixtureSameFamily, batch_shape, (), _instance)
         new._component_distribution = self._component_distribution.expand(tuple(batch_shape) + (self._num_component,))
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        new._num_component, new._event_ndims, new._event_shape = self._num_component, self._event_ndims, self._event_shape
+        new._num_component, new._event_ndims = self._num_component, self._event_ndims
         return new
 
     @constraints.dependent_property
     def support(self) -> Any:
         return MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    @property
-    def mixture_distribution(self) -> Categorical:
-        """What picks the component."""
-        return self._mixture_distribution
-
-    @property
-    def component_distribution(self) -> Any:
-        """The components."""
-        return self._component_distribution
+    mixture_distribution: Categorical = same_as("_mixture_distribution", "What picks the component.")
+    component_distribution = same_as("_component_distribution", "The components.")
 
     @property
     def mean(self) -> Tensor:

@@ -10,7 +10,7 @@ from .._C import Size, Tensor
 from ..functional import broadcast_shapes
 from . import constraints
 from .distribution import Distribution
-from .utils import check_tensors, lazy_property, standard_normal
+from .utils import check_tensors, lazy_property, same_as, standard_normal
 
 __all__ = ["MultivariateNormal"]
 
@@ -130,13 +130,8 @@ class MultivariateNormal(MatrixParameter, Distribution):
         self._expand_matrices(new, batch_shape)
         return new
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean: Tensor = same_as("loc")
+    mode: Tensor = same_as("loc")
 
     @property
     def variance(self) -> Tensor:

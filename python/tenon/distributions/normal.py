@@ -7,37 +7,19 @@ from typing import Any
 
 from .. import _C as tn
 from .._C import Tensor
-from . import constraints
+from .distribution import LocationScale
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, standard_normal
+from .utils import same_as, standard_normal
 
 __all__ = ["Normal"]
 
 
-class Normal(ExponentialFamily):
+class Normal(LocationScale, ExponentialFamily):
     """The normal distribution of mean `loc` and standard deviation `scale`."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _mean_carrier_measure = 0
-    _repeated = ("loc", "scale")
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
-    def stddev(self) -> Tensor:
-        return self.scale
+    mean: Tensor = same_as("loc")
+    stddev: Tensor = same_as("scale")
 
     @property
     def variance(self) -> Tensor:

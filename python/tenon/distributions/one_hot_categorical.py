@@ -10,6 +10,7 @@ from ..nn.functional import one_hot
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
+from .utils import same_as
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -26,28 +27,11 @@ class OneHotCategorical(Distribution):
         self._categorical = Categorical(probs, logits, validate_args=validate_args)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
-
-    @property
-    def mean(self) -> Tensor:
-        return self._categorical.probs
+    _param: Tensor = same_as("_categorical._param")
+    probs: Tensor = same_as("_categorical.probs", "The probabilities.")
+    logits: Tensor = same_as("_categorical.logits", "The logarithms of the probabilities.")
+    param_shape = same_as("_categorical.param_shape", "The shape of the parameter.")
+    mean: Tensor = same_as("_categorical.probs")
 
     @property
     def mode(self) -> Tensor:

@@ -9,7 +9,7 @@ from .._C import Tensor
 from ..autograd.grad_mode import no_grad
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all
+from .utils import broadcast_all, same_as
 
 __all__ = ["Poisson"]
 
@@ -25,17 +25,13 @@ class Poisson(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.rate
+    mean: Tensor = same_as("rate")
 
     @property
     def mode(self) -> Tensor:
         return self.rate.floor()
 
-    @property
-    def variance(self) -> Tensor:
-        return self.rate
+    variance: Tensor = same_as("rate")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():

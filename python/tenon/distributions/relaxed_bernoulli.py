@@ -10,7 +10,7 @@ from . import constraints
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
-from .utils import BinaryParameter, broadcast_all, clamp_probs
+from .utils import BinaryParameter, broadcast_all, clamp_probs, same_as
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
@@ -54,17 +54,6 @@ class RelaxedBernoulli(TransformedDistribution):
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
 
-    @property
-    def temperature(self) -> Any:
-        """How far the draws are from 0 and 1."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of 1."""
-        return self.base_dist.probs
+    temperature = same_as("base_dist.temperature", "How far the draws are from 0 and 1.")
+    logits: Tensor = same_as("base_dist.logits", "The log odds.")
+    probs: Tensor = same_as("base_dist.probs", "The probability of 1.")

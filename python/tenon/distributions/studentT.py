@@ -10,7 +10,7 @@ from .._C import Tensor
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution
-from .utils import broadcast_all, standard_normal
+from .utils import broadcast_all, same_as, standard_normal
 
 __all__ = ["StudentT"]
 
@@ -32,9 +32,7 @@ class StudentT(Distribution):
     def mean(self) -> Tensor:
         return tn.where(self.df <= 1, math.nan, self.loc)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode: Tensor = same_as("loc")
 
     @property
     def variance(self) -> Tensor:

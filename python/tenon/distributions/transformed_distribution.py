@@ -10,7 +10,7 @@ from . import constraints
 from .distribution import Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
-from .utils import sum_rightmost
+from .utils import same_as, sum_rightmost
 
 __all__ = ["TransformedDistribution"]
 
@@ -65,7 +65,6 @@ class TransformedDistribution(Distribution):
         for t in reversed(self.transforms):
             shape = tuple(t.inverse_shape(shape))
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
-        new._event_shape = self._event_shape
         return new
 
     @constraints.dependent_property(is_discrete=False)
@@ -76,9 +75,7 @@ class TransformedDistribution(Distribution):
         missing = len(self.event_shape) - support.event_dim
         return constraints.independent(support, missing) if missing > 0 else support
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample
+    has_rsample: bool = same_as("base_dist.has_rsample")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Callable
 
 from .. import _C as tn
@@ -73,6 +74,19 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """The reverse of `logits_to_probs`, of probabilities that are clamped first."""
     p = clamp_probs(probs)
     return tn.log(p) - tn.log1p(-p) if is_binary else tn.log(p)
+
+
+class _SameAs(property):
+    def __set_name__(self, owner: type, name: str) -> None:
+        # By these names help() finds what a base says about the property.
+        read: Any = self.fget
+        read.__module__, read.__qualname__, read.__name__ = owner.__module__, f"{owner.__qualname__}.{name}", name
+
+
+def same_as(path: str, doc: str | None = None) -> Any:
+    """A property with the value of another attribute of the object, or of a part of it: same_as("loc"), same_as("base_dist.scale")."""
+    read = operator.attrgetter(path)
+    return _SameAs(lambda self: read(self), doc=doc)
 
 
 class lazy_property:

@@ -11,7 +11,7 @@ from ..autograd import Function
 from ..autograd.grad_mode import no_grad
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, lazy_property
+from .utils import broadcast_all, lazy_property, same_as
 
 __all__ = ["VonMises"]
 
@@ -112,14 +112,8 @@ class VonMises(Distribution):
         x = _Draw.apply(x, self.concentration.expand(shape))
         return (x + math.pi + self.loc) % (2 * math.pi) - math.pi
 
-    @property
-    def mean(self) -> Tensor:
-        """The circular mean."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean: Tensor = same_as("loc", "The circular mean.")
+    mode: Tensor = same_as("loc")
 
     @lazy_property
     def variance(self) -> Tensor:  # type: ignore[override]

@@ -69,7 +69,6 @@ class Wishart(MatrixParameter, ExponentialFamily):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Wishart:
         new = self._expanded(Wishart, batch_shape, ("df",), _instance)
-        new._event_shape = self._event_shape
         self._expand_matrices(new, batch_shape)
         return new
 

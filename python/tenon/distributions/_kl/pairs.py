@@ -24,7 +24,7 @@ from ..geometric import Geometric
 from ..gumbel import Gumbel
 from ..half_normal import HalfNormal
 from ..independent import Independent
-from ..kl import _infinite_like, _x_log_x, kl_divergence, register_kl
+from ..kl import _x_log_x, kl_divergence, register_kl
 from ..laplace import Laplace
 from ..normal import Normal
 from ..one_hot_categorical import OneHotCategorical
@@ -39,7 +39,7 @@ inf = math.inf
 def _infinite(type_p: type, of: str, *types_q: type) -> None:
     """p has values that q has not; `of` is a parameter of p, for the shape."""
     for type_q in types_q:
-        register_kl(type_p, type_q)(lambda p, q: _infinite_like(getattr(p, of)))
+        register_kl(type_p, type_q)(lambda p, q: tn.full_like(getattr(p, of), inf))
 
 
 @register_kl(Bernoulli, Bernoulli)
@@ -213,8 +213,9 @@ def _beta_continuous_bernoulli(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Beta, Exponential)
-def _beta_exponential(p: Any, q: Any) -> Tensor:
-    return -p.entropy() - tn.log(q.rate) + q.rate * (p.concentration1 / (p.concentration1 + p.concentration0))
+@register_kl(ContinuousBernoulli, Exponential)
+def _moments_exponential(p: Any, q: Any) -> Tensor:
+    return -p.entropy() - tn.log(q.rate) + q.rate * p.mean
 
 
 @register_kl(Beta, Gamma)
@@ -226,12 +227,6 @@ def _beta_gamma(p: Any, q: Any) -> Tensor:
     return t1 + t2 - t3 + q.rate * p.concentration1 / total
 
 
-def _to_normal(p: Any, q: Any, mean: Tensor, variance: Tensor) -> Tensor:
-    """From a distribution of known entropy, mean and variance to a normal one."""
-    off = mean - q.loc
-    return -p.entropy() + 0.5 * tn.log(2 * math.pi * q.scale**2) + 0.5 * (variance + off * off) / q.scale**2
-
-
 @register_kl(Beta, Normal)
 @register_kl(ContinuousBernoulli, Normal)
 @register_kl(Exponential, Normal)
@@ -240,18 +235,15 @@ def _to_normal(p: Any, q: Any, mean: Tensor, variance: Tensor) -> Tensor:
 @register_kl(Laplace, Normal)
 @register_kl(Uniform, Normal)
 def _moments_normal(p: Any, q: Any) -> Tensor:
-    return _to_normal(p, q, p.mean, p.variance)
+    """From a distribution of known entropy, mean and variance."""
+    off = p.mean - q.loc
+    return -p.entropy() + 0.5 * tn.log(2 * math.pi * q.scale**2) + 0.5 * (p.variance + off * off) / q.scale**2
 
 
 @register_kl(Beta, Uniform)
 @register_kl(ContinuousBernoulli, Uniform)
 def _unit_uniform(p: Any, q: Any) -> Tensor:
     return tn.where((q.high < 1) | (q.low > 0), inf, -p.entropy() + tn.log(q.high - q.low))
-
-
-@register_kl(ContinuousBernoulli, Exponential)
-def _continuous_bernoulli_exponential(p: Any, q: Any) -> Tensor:
-    return -p.entropy() - tn.log(q.rate) + q.rate * p.mean
 
 
 @register_kl(Exponential, Gamma)

@@ -25,16 +25,12 @@ class SoftmaxTransform(ParameterFreeTransform):
     def _inverse(self, y: Tensor) -> Tensor:
         return tn.log(y)
 
-    def _same(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> Any:
         if len(shape) < 1:
             raise ValueError("SoftmaxTransform: expected one dimension or more, got none")
         return shape
 
-    def forward_shape(self, shape: Any) -> Any:
-        return self._same(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self._same(shape)
+    inverse_shape = forward_shape
 
 
 def _length_changed(name: str, shape: Any, by: int) -> Any:
@@ -155,6 +151,8 @@ class PositiveDefiniteTransform(ParameterFreeTransform):
 class _Parts(Transform):
     """Transforms of parts or slices along one dimension."""
 
+    _join: Any = None
+
     def __init__(self, tseq: Any, dim: int, cache_size: int) -> None:
         tseq = list(tseq)
         for t in tseq:
@@ -168,9 +166,21 @@ class _Parts(Transform):
     def bijective(self) -> bool:  # type: ignore[override]
         return all(t.bijective for t in self.transforms)
 
+    def _split(self, x: Tensor) -> list[Tensor]:
+        raise NotImplementedError
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self._join([t(part) for t, part in zip(self.transforms, self._split(x))], dim=self.dim)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self._join([t.inv(part) for t, part in zip(self.transforms, self._split(y))], dim=self.dim)
+
 
 class CatTransform(_Parts):
     """Transforms of parts of a dimension, of given `lengths`, joined again"""
+
+    _made_of = ("transforms", "dim", "lengths")
+    _join = staticmethod(tn.cat)
 
     def __init__(self, tseq: Any, dim: int = 0, lengths: Any = None, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size)
@@ -187,24 +197,15 @@ class CatTransform(_Parts):
         """The size of the dimension."""
         return sum(self.lengths)
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else CatTransform(self.transforms, self.dim, self.lengths, cache_size)
-
-    def _parts(self, x: Tensor) -> list[Tensor]:
+    def _split(self, x: Tensor) -> list[Tensor]:
         if not -x.dim() <= self.dim < x.dim() or x.shape[self.dim] != self.length:
             raise ValueError(f"CatTransform: expected {self.length} along dimension {self.dim}, got shape {tuple(x.shape)}")
         starts = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
         return [x.narrow(self.dim, start, length) for start, length in zip(starts, self.lengths)]
 
-    def _call(self, x: Tensor) -> Tensor:
-        return tn.cat([t(p) for t, p in zip(self.transforms, self._parts(x))], dim=self.dim)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return tn.cat([t.inv(p) for t, p in zip(self.transforms, self._parts(y))], dim=self.dim)
-
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         terms = []
-        for t, px, py in zip(self.transforms, self._parts(x), self._parts(y)):
+        for t, px, py in zip(self.transforms, self._split(x), self._split(y)):
             term = t.log_abs_det_jacobian(px, py)
             extra = self.event_dim - t.event_dim
             terms.append(term.reshape(term.shape[: term.dim() - extra] + (-1,)).sum(-1) if extra > 0 else term)
@@ -229,25 +230,19 @@ class CatTransform(_Parts):
 class StackTransform(_Parts):
     """Transforms of slices of a dimension, stacked again"""
 
+    _made_of = ("transforms", "dim")
+    _join = staticmethod(tn.stack)
+
     def __init__(self, tseq: Any, dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size)
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
-
-    def _slices(self, z: Tensor) -> list[Tensor]:
+    def _split(self, z: Tensor) -> list[Tensor]:
         if not -z.dim() <= self.dim < z.dim() or z.shape[self.dim] != len(self.transforms):
             raise ValueError(f"StackTransform: expected {len(self.transforms)} along dimension {self.dim}, got shape {tuple(z.shape)}")
         return [z.select(self.dim, i) for i in range(z.shape[self.dim])]
 
-    def _call(self, x: Tensor) -> Tensor:
-        return tn.stack([t(s) for t, s in zip(self.transforms, self._slices(x))], dim=self.dim)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return tn.stack([t.inv(s) for t, s in zip(self.transforms, self._slices(y))], dim=self.dim)
-
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        terms = [t.log_abs_det_jacobian(a, b) for t, a, b in zip(self.transforms, self._slices(x), self._slices(y))]
+        terms = [t.log_abs_det_jacobian(a, b) for t, a, b in zip(self.transforms, self._split(x), self._split(y))]
         return tn.stack(terms, dim=self.dim)
 
     @constraints.dependent_property

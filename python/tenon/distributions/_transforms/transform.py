@@ -9,7 +9,7 @@ from typing import Any
 from ... import _C as tn
 from ..._C import Size, Tensor
 from .. import constraints
-from ..utils import sum_rightmost
+from ..utils import same_as, sum_rightmost
 
 
 class Transform:
@@ -18,6 +18,9 @@ class Transform:
     bijective = False
     domain: Any
     codomain: Any
+    #: The attributes that the constructor takes, in its order. A class with a constructor of its own that lists them needs no
+    #: with_cache() of its own.
+    _made_of: tuple[str, ...] = ()
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -56,9 +59,12 @@ class Transform:
         """The same transform with another cache."""
         if self._cache_size == cache_size:
             return self
-        if type(self).__init__ is Transform.__init__:
-            return type(self)(cache_size=cache_size)
-        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+        owner: Any = next(cls for cls in type(self).__mro__ if "_made_of" in vars(cls))
+        if owner is Transform:
+            if type(self).__init__ is not Transform.__init__:
+                raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+            owner = type(self)
+        return owner(*(getattr(self, name) for name in self._made_of), cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -139,17 +145,9 @@ class _InverseTransform(Transform):
     def codomain(self) -> Any:
         return self._inv.domain
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Transform:
-        return self._inv
+    bijective: bool = same_as("_inv.bijective")
+    sign = same_as("_inv.sign")
+    inv: Transform = same_as("_inv")
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self.inv.with_cache(cache_size).inv
@@ -177,6 +175,8 @@ class _InverseTransform(Transform):
 
 class ComposeTransform(Transform):
     """Transforms one after another."""
+
+    _made_of = ("parts",)
 
     def __init__(self, parts: Any, cache_size: int = 0) -> None:
         if cache_size:
@@ -232,9 +232,6 @@ class ComposeTransform(Transform):
             inv._inv = weakref.ref(self)
         return inv
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size=cache_size)
-
     def __call__(self, x: Tensor) -> Tensor:
         for part in self.parts:
             x = part(x)
@@ -274,15 +271,12 @@ identity_transform = ComposeTransform([])
 class IndependentTransform(Transform):
     """A transform whose last batch dimensions count as the event's."""
 
+    _made_of = ("base_transform", "reinterpreted_batch_ndims")
+
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -292,13 +286,8 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
+    bijective: bool = same_as("base_transform.bijective")
+    sign = same_as("base_transform.sign")
 
     def _call(self, x: Tensor) -> Tensor:
         if x.dim() < self.domain.event_dim:
@@ -327,6 +316,7 @@ class ReshapeTransform(Transform):
     """Gives the last dimensions, of `in_shape`, the shape `out_shape`."""
 
     bijective = True
+    _made_of = ("in_shape", "out_shape")
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
@@ -341,9 +331,6 @@ class ReshapeTransform(Transform):
     @constraints.dependent_property
     def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
     def _call(self, x: Tensor) -> Tensor:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)

@@ -85,8 +85,13 @@ class _SameAs(property):
 
 def same_as(path: str, doc: str | None = None) -> Any:
     """A property with the value of another attribute of the object, or of a part of it: same_as("loc"), same_as("base_dist.scale")."""
-    read = operator.attrgetter(path)
-    return _SameAs(lambda self: read(self), doc=doc)
+    get = operator.attrgetter(path)
+
+    def read(self: Any) -> Any:
+        return get(self)
+
+    read.__doc__ = doc
+    return _SameAs(read)
 
 
 class lazy_property:

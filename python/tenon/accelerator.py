@@ -36,6 +36,12 @@ def _index(function: str, device: Any) -> tuple[devices.DeviceModule, Any]:
     return module, d.index
 
 
+def _of_device(function: str, device: Any) -> Any:
+    """What the accelerator's function of this name says of a device."""
+    module, index = _index(function, device)
+    return getattr(module, function)(index)
+
+
 def current_accelerator(check_available: bool = False) -> _C.device | None:
     """The accelerator's device type, without a number; None without an accelerator."""
     loaded = devices.loaded()
@@ -83,8 +89,7 @@ def device_index(device: int | None) -> Iterator[None]:
 
 def current_stream(device: Any = None) -> devices.Stream:
     """This thread's current stream of a device."""
-    module, index = _index("current_stream", device)
-    return module.current_stream(index)
+    return _of_device("current_stream", device)
 
 
 def set_stream(stream: devices.Stream) -> None:
@@ -94,8 +99,7 @@ def set_stream(stream: devices.Stream) -> None:
 
 def synchronize(device: Any = None) -> None:
     """Waits until the work of all streams of a device has run."""
-    module, index = _index("synchronize", device)
-    module.synchronize(index)
+    _of_device("synchronize", device)
 
 
 def empty_cache() -> None:
@@ -105,50 +109,44 @@ def empty_cache() -> None:
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
     """The statistics of the caching allocator by PyTorch's keys (docs/memory.md)."""
-    module, index = _index("memory_stats", device)
-    return module.memory_stats(index)
+    return _of_device("memory_stats", device)
 
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes that tensors hold."""
-    module, index = _index("memory_allocated", device)
-    return module.memory_allocated(index)
+    return _of_device("memory_allocated", device)
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The maximum of `memory_allocated()` since the start or `reset_peak_memory_stats()`."""
-    module, index = _index("max_memory_allocated", device)
-    return module.max_memory_allocated(index)
+    return _of_device("max_memory_allocated", device)
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes that the allocator holds, in use or kept for reuse."""
-    module, index = _index("memory_reserved", device)
-    return module.memory_reserved(index)
+    return _of_device("memory_reserved", device)
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """The maximum of `memory_reserved()` since the start or `reset_peak_memory_stats()`."""
-    module, index = _index("max_memory_reserved", device)
-    return module.max_memory_reserved(index)
+    return _of_device("max_memory_reserved", device)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Resets all peaks to the current values."""
-    module, index = _index("reset_peak_memory_stats", device)
-    module.reset_peak_memory_stats(index)
+    _of_device("reset_peak_memory_stats", device)
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
     """Resets all sums to zero."""
-    module, index = _index("reset_accumulated_memory_stats", device)
-    module.reset_accumulated_memory_stats(index)
+    _of_device("reset_accumulated_memory_stats", device)
 
 
 def get_memory_info(device: Any = None) -> tuple[int, int]:
     """(free bytes, total bytes), as the device counts them."""
     module, index = _index("get_memory_info", device)
     return module.mem_get_info(index)
+
 
 _check_module(globals())
 add_module_getattr(__name__)

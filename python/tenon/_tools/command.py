@@ -4,11 +4,13 @@ Exit codes: 0 for success; 1 if something does not exist or a traced program fai
 """
 
 import argparse
+import contextlib
 import difflib
 import json
 import os
 import re
 import sys
+from collections import Counter
 
 from .imports import import_first
 from .loaded import vendor_libraries
@@ -17,6 +19,21 @@ from .places import UnknownName, find, is_pattern, operators_like, operators_nam
 
 class CommandError(Exception):
     """An error whose message is printed, with exit code 1."""
+
+
+@contextlib.contextmanager
+def _reporting(*kinds):
+    """Errors of these kinds in its body are printed, without a traceback."""
+    try:
+        yield
+    except kinds as e:
+        raise CommandError(str(e)) from None
+
+
+def _hint(word, names, most):
+    """The names that were probably meant, for the end of a message."""
+    near = difflib.get_close_matches(word, names, n=most)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -85,19 +102,15 @@ def ops(args):
         return space != "aten" or not bare.startswith("_") and (hasattr(tenon, bare) or hasattr(tenon.Tensor, bare))
 
     everything = args.all or pattern or args.key
-    try:
+    with _reporting(ValueError):
         among = dispatch.operators_with_kernel(args.key) if args.key else dispatch.operators()
-    except ValueError as e:
-        raise CommandError(str(e)) from None
     matching = operators_like(pattern, among) if is_pattern(pattern) else [name for name in among if pattern in name]
     names = [name for name in matching if everything or public(name)]
     if args.key and not names:
         raise CommandError(f"no operator has a kernel for {args.key}" + (f" and matches '{pattern}'" if pattern else ""))
     if not names:
         bare = sorted({o.partition("::")[2].partition(".")[0] for o in dispatch.operators()})
-        near = difflib.get_close_matches(pattern.partition("::")[2] or pattern, bare, n=3)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise CommandError(f"no operator matches '{pattern}'{hint}")
+        raise CommandError(f"no operator matches '{pattern}'{_hint(pattern.partition('::')[2] or pattern, bare, 3)}")
     if args.json:
         _print_json([{"name": name, "schema": dispatch.schema(name)} for name in names])
         return
@@ -217,9 +230,7 @@ def keys(args):
             except ValueError:
                 key = None
             if key is None:
-                near = difflib.get_close_matches(name, [*known, *_ALIASES], n=2)
-                hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-                raise CommandError(f"there is no dispatch key '{name}'{hint}")
+                raise CommandError(f"there is no dispatch key '{name}'{_hint(name, [*known, *_ALIASES], 2)}")
             alias = dispatch.is_alias_key(key)
             includes = [k for k in known if k in used and alias and dispatch.is_included_in_alias(k, key)]
             facts.append({"key": key, "alias": alias, "includes": includes, "used": alias or key in used})
@@ -289,10 +300,8 @@ def trace(args):
         arguments.insert(0, args.script)
     if arguments[:1] == ["--"]:
         del arguments[0]
-    try:
+    with _reporting(traced.NotStarted):
         return traced.run(args.script, args.code, arguments, args.shapes, args.times, args.chrome)
-    except traced.NotStarted as e:
-        raise CommandError(str(e)) from None
 
 
 def stubs(args):
@@ -350,13 +359,13 @@ def plans(args):
     import tenon
 
     if args.action == "clear":
-        removed = _of_plans(tenon.plans.clear)
+        with _reporting(RuntimeError):
+            removed = tenon.plans.clear()
         _print_json({"removed": removed}) if args.json else print(f"removed {removed} plans")
         return
-    entries, known = _of_plans(tenon.plans.entries), tenon.plans.info()
+    with _reporting(RuntimeError):
+        entries, known = tenon.plans.entries(), tenon.plans.info()
     if known["folder"] and not args.json:  # printed, also where its name is no UTF-8
-        import os
-
         known["folder"] = os.fsencode(known["folder"]).decode(errors="replace")
     if args.action == "list":
         if args.json:
@@ -369,22 +378,12 @@ def plans(args):
     facts = {"folder": known["folder"] or f"none: {known['off_because']}", "plans": len(entries),
              "bytes": sum(e["bytes"] for e in entries)}  # fmt: skip
     totals = tenon.plans.totals()
-    unusable = {}
-    for entry in entries:
-        if entry["problem"]:
-            unusable[entry["problem"]] = unusable.get(entry["problem"], 0) + 1
+    unusable = Counter(entry["problem"] for entry in entries if entry["problem"])
     if args.json:
         _print_json({**facts, "totals": totals, "unusable": unusable})
         return
     counts = {name: totals.get(name, 0) for name in ("loaded", "planned", "tuned")}
     _columns([*facts.items(), *{**counts, **totals}.items(), *((f"not for this process: {why}", n) for why, n in unusable.items())])
-
-
-def _of_plans(function):
-    try:
-        return function()
-    except RuntimeError as e:
-        raise CommandError(str(e)) from None
 
 
 def _when(seconds):
@@ -414,10 +413,8 @@ def bench(args):
 
     if args.arguments and not args.op:
         args.parser.error("--arguments are those of an operator; name it: overhead NS::NAME")
-    try:
+    with _reporting(LookupError, ValueError):
         overhead.report(args.json, args.op, args.arguments)
-    except (LookupError, ValueError) as e:
-        raise CommandError(str(e)) from None
 
 
 def check_op(args):
@@ -428,10 +425,8 @@ def check_op(args):
     """
     from .. import check_op
 
-    try:
+    with _reporting(LookupError, ValueError):
         points = check_op.check(args.op, args.arguments, args.limit)
-    except (LookupError, ValueError) as e:
-        raise CommandError(str(e)) from None
     if args.json:
         _print_json([point._asdict() for point in points])
     else:
@@ -447,10 +442,8 @@ def docs(args):
     if args.page is None:
         _columns(pages.pages().items())
         return
-    try:
+    with _reporting(LookupError):
         sys.stdout.write(pages.text_of(args.page))
-    except LookupError as e:
-        raise CommandError(str(e)) from None
 
 
 def onnx(args):
@@ -460,10 +453,8 @@ def onnx(args):
     """
     import tenon
 
-    try:
+    with _reporting(OSError, ValueError):
         found = tenon.onnx.contents(args.file)
-    except (OSError, ValueError) as e:
-        raise CommandError(str(e)) from None
     if args.json:
         _print_json(found.as_dict())
     else:
@@ -575,11 +566,9 @@ def _run(argv):
         if args.libraries and early:
             from .. import devices
 
-            for path in args.libraries:
-                try:
+            with _reporting(OSError, RuntimeError, ValueError):
+                for path in args.libraries:
                     devices.load_file(path)
-                except (OSError, RuntimeError, ValueError) as e:
-                    raise CommandError(str(e)) from None
         return args.run(args) or 0
     except (CommandError, UnknownName) as e:
         print(f"tenon {args.command}: {e}", file=sys.stderr)

@@ -182,13 +182,13 @@ def refused_on_meta(call):
     raise AssertionError("meta has an answer: data_dependent.py says that it cannot have one")
 
 
-def meta_agrees(op, function, s, got):
-    """The meta device says the same shapes, dtypes and strides, and computes nothing; or why it cannot."""
+def note_meta(op, function, s, got, matrix, dtype):
+    """The meta device says the same shapes, dtypes and strides, and computes nothing; or refuses what follows from values."""
     args, kwargs = TENON.arguments(s, "meta")
-    why = data_dependent.why(op, s)
-    if why:
+    if why := data_dependent.why(op, s):
         refused_on_meta(lambda: function(*args, **kwargs))
-        return why
+        matrix.note(op.full_name, dtype, "meta", "absent", why)
+        return
     try:
         said = function(*args, **kwargs)
     except Exception as e:
@@ -206,7 +206,7 @@ def meta_agrees(op, function, s, got):
         strides = [t for n, t in zip(g.shape, g.stride()) if n > 1]
         said_strides = [t for n, t in zip(m.shape, m.stride()) if n > 1]
         assert g.numel() == 0 or said_strides == strides, f"meta says strides {said_strides}, expected {strides}"
-    return ""
+    matrix.note(op.full_name, dtype, "meta", "tested")
 
 
 def one(op, row, s, matrix, dtype, kind):
@@ -240,8 +240,7 @@ def one(op, row, s, matrix, dtype, kind):
     if row.view:
         check_view(row, s, got, args)
     matrix.note(op.full_name, dtype, kind, "tested")
-    why = meta_agrees(op, function, s, got)
-    matrix.note(op.full_name, dtype, "meta", "absent" if why else "tested", why)
+    note_meta(op, function, s, got, matrix, dtype)
 
 
 def rebind(row, s, args):
@@ -345,8 +344,7 @@ def in_place(op, row, s, matrix, dtype, kind):
     if op.name != "resize_":
         untouched(spec, got)
     matrix.note(op.full_name, dtype, kind, "tested")
-    why = meta_agrees(op, function, s, got)
-    matrix.note(op.full_name, dtype, "meta", "absent" if why else "tested", why)
+    note_meta(op, function, s, got, matrix, dtype)
 
 
 def writes(op, row, s, matrix, dtype, kind):

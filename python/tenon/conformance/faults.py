@@ -52,7 +52,16 @@ KINDS = {
 CRASH = ("it crashes: the host reads an address of the device, work that runs later uses a launch or host memory that is gone "
          "(KeptLaunch, TENON_COPY_HOST_STAYS), a wait returns too early, or memory was handed out twice")  # fmt: skip
 
-_STRIDED = {"transposed", "expanded", "negative", "sliced", "channels_last"}
+#: What is the matter where only values of some kinds of samples are wrong; the first that is shown explains the others.
+_PLACES = (
+    ({"transposed", "expanded"}, "it takes tensors to be contiguous"),
+    ({"offset"}, "it loses the storage offset"),
+    ({"negative"}, "it reads negative strides as positive"),
+    ({"sliced", "channels_last"}, "it reads some strides wrongly"),
+    ({"large"}, "it leaves out elements of large tensors"),
+    ({"edges"}, "it computes the last elements of some sizes wrongly: multiples of 256, or one more or less"),
+    ({"dimensions"}, "it takes fewer than five dimensions"),
+)
 
 
 def faults_of(kinds):
@@ -63,20 +72,7 @@ def faults_of(kinds):
     if "gradient" in kinds:
         kinds -= {"gradient strides", "second gradient"}  # which follow from it
     if "values" not in kinds:
-        if kinds & {"transposed", "expanded"}:
-            found.append("it takes tensors to be contiguous")
-        elif "offset" in kinds:
-            found.append("it loses the storage offset")
-        elif "negative" in kinds:
-            found.append("it reads negative strides as positive")
-        elif kinds & _STRIDED:
-            found.append("it reads some strides wrongly")
-        elif "large" in kinds:
-            found.append("it leaves out elements of large tensors")
-        elif "edges" in kinds:
-            found.append("it computes the last elements of some sizes wrongly: multiples of 256, or one more or less")
-        elif "dimensions" in kinds:
-            found.append("it takes fewer than five dimensions")
+        found += [text for shown, text in _PLACES if kinds & shown][:1]
     for kind, text in (
         ("values", "its values are wrong"),
         ("dtype", "its results have another dtype: wrong promotion"),

@@ -39,15 +39,14 @@ class _Convolution(TensorModule):
         in_channels: int,
         out_channels: int,
         kernel_size: Ints,
-        stride: Ints,
-        padding: Ints | str,
-        dilation: Ints,
-        output_padding: Ints,
-        groups: int,
-        bias: bool,
-        padding_mode: str,
-        device: Device,
-        dtype: DType,
+        stride: Ints = 1,
+        padding: Ints | str = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         super().__init__()
         name = type(self).__name__
@@ -79,7 +78,7 @@ class _Convolution(TensorModule):
             each = [(p, p) for p in self.padding]
         #: As functional.pad takes them: the last dimension first.
         self._reversed_padding_repeated_twice = [p for pair in reversed(each) for p in pair]
-        self.output_padding = _repeated(output_padding, n)
+        self.output_padding = (0,) * n
         self.transposed, self.padding_mode = self._transposed, padding_mode
         channels = (in_channels, out_channels // groups) if self._transposed else (out_channels, in_channels // groups)
         self.weight = Parameter(_C.empty(*channels, *self.kernel_size, device=device, dtype=dtype))
@@ -104,24 +103,6 @@ class _Convolution(TensorModule):
 
 
 class _Conv(_Convolution):
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Ints,
-        stride: Ints = 1,
-        padding: Ints | str = 0,
-        dilation: Ints = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Device = None,
-        dtype: DType = None,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype
-        )
-
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         padding: Any = self.padding
         if self.padding_mode != "zeros":
@@ -173,10 +154,8 @@ class _ConvTranspose(_Convolution):
             raise ValueError(f'{type(self).__name__}: only "zeros" padding mode is supported, got {padding_mode!r}')
         if isinstance(padding, str):
             raise ValueError(f"{type(self).__name__}: padding must be numbers, got {padding!r}")
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias, padding_mode,
-            device, dtype,
-        )  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
+        self.output_padding = _repeated(output_padding, self._spatial)
 
     def _output_padding(self, input: Tensor, output_size: Any) -> Any:
         """What makes a result of the spatial size `output_size`."""

@@ -40,17 +40,6 @@ def _check(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> None:
 
 
 def _attention(
-    g: pygraph, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, causal: bool, scale: Tensor | None, gqa: bool
-) -> list[Tensor]:
-    _check(query, key, value, gqa)
-    results: list[Tensor] = g.sdpa(
-        query, key, value, bias=attn_mask, attn_scale=scale, use_causal_mask=causal, generate_stats=True
-    )
-    return results
-
-
-@cached_plan(name="tenon::sdpa")
-def _forward(
     g: pygraph,
     query: Tensor,
     key: Tensor,
@@ -60,7 +49,14 @@ def _forward(
     scale: Tensor | None,
     enable_gqa: bool,
 ) -> list[Tensor]:
-    return _attention(g, query, key, value, attn_mask, is_causal, scale, enable_gqa)
+    _check(query, key, value, enable_gqa)
+    results: list[Tensor] = g.sdpa(
+        query, key, value, bias=attn_mask, attn_scale=scale, use_causal_mask=is_causal, generate_stats=True
+    )
+    return results
+
+
+_forward = cached_plan(_attention, name="tenon::sdpa")
 
 
 @cached_plan(name="tenon::sdpa")

@@ -24,8 +24,8 @@ class _Adaptive(Optimizer):
     """An optimizer whose `_update_one(parameter, grad, state, group)` changes one parameter; all are real there."""
 
     def _new_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """The state of a parameter before its first step."""
-        raise NotImplementedError
+        """The state of a parameter before its first step: the names of `_STATE` after "step" are zeros."""
+        return {"step": 0, **{name: _C.zeros_like(parameter) for name in (self._STATE or ())[1:]}}
 
     def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -88,9 +88,6 @@ class Adadelta(_Adaptive):
         self._check_switches(group)
         if not group["rho"] <= 1:
             raise ValueError(f"Adadelta: rho must be in [0, 1], got {group['rho']}")
-
-    def _new_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": 0, "square_avg": _C.zeros_like(parameter), "acc_delta": _C.zeros_like(parameter)}
 
     def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         squares, deltas, rho = _parts(state["square_avg"]), _parts(state["acc_delta"]), group["rho"]
@@ -259,12 +256,7 @@ class NAdam(_Adaptive):
         self._check_switches(group)
 
     def _new_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "step": 0,
-            "mu_product": 1.0,
-            "exp_avg": _C.zeros_like(parameter),
-            "exp_avg_sq": _C.zeros_like(parameter),
-        }
+        return {**super()._new_state(parameter, group), "mu_product": 1.0}
 
     def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]

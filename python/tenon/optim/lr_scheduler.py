@@ -280,7 +280,24 @@ def _check_several(owner: str, schedulers: Sequence[LRScheduler], optimizer: Opt
     return optimizer  # type: ignore[return-value]
 
 
-class SequentialLR(LRScheduler):
+class _SeveralSchedulers(LRScheduler):
+    """A scheduler of other schedulers."""
+
+    _schedulers: list[LRScheduler]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of this scheduler and of those inside."""
+        state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
+        return {**state, "_schedulers": [one.state_dict() for one in self._schedulers]}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restores what state_dict() returned."""
+        self.__dict__.update((k, v) for k, v in state_dict.items() if k != "_schedulers")
+        for one, state in zip(self._schedulers, state_dict["_schedulers"]):
+            one.load_state_dict(state)
+
+
+class SequentialLR(_SeveralSchedulers):
     """Each of the schedulers in its turn: the next one starts at its milestone."""
 
     def __init__(
@@ -312,16 +329,8 @@ class SequentialLR(LRScheduler):
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
-    def state_dict(self) -> dict[str, Any]:
-        """The state of this scheduler and of those inside."""
-        return _state_of_several(self)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restores what state_dict() returned."""
-        _load_several(self, state_dict)
-
-
-class ChainedScheduler(LRScheduler):
+class ChainedScheduler(_SeveralSchedulers):
     """All of the schedulers at each step."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
@@ -334,25 +343,6 @@ class ChainedScheduler(LRScheduler):
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._rates()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state of this scheduler and of those inside."""
-        return _state_of_several(self)
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restores what state_dict() returned."""
-        _load_several(self, state_dict)
-
-
-def _state_of_several(scheduler: Any) -> dict[str, Any]:
-    state = {k: v for k, v in scheduler.__dict__.items() if k not in ("optimizer", "_schedulers")}
-    return {**state, "_schedulers": [one.state_dict() for one in scheduler._schedulers]}
-
-
-def _load_several(scheduler: Any, state_dict: Mapping[str, Any]) -> None:
-    scheduler.__dict__.update((k, v) for k, v in state_dict.items() if k != "_schedulers")
-    for one, state in zip(scheduler._schedulers, state_dict["_schedulers"]):
-        one.load_state_dict(state)
 
 
 class ReduceLROnPlateau(LRScheduler):

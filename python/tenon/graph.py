@@ -537,28 +537,24 @@ class pygraph:
             return f"<{missing}>"
 
 
-def _names(text: str) -> list[str]:
-    return text.split()
-
-
 def _method(kind: str, inputs: str, attributes: str, outputs: str) -> Callable[..., Any]:
     """The method of pygraph for one kind of node, from the row that the library has of it."""
     listed = inputs.endswith("*")
-    names = [name.rstrip("#!?*") for name in _names(inputs)]
-    numbers = [name.rstrip("#?") for name in _names(inputs) if "#" in name]
-    optional = {name.rstrip("#?") for name in _names(inputs) if name.endswith("?")}
-    own = [name.rstrip("!") for name in _names(attributes)]
+    names = [name.rstrip("#!?*") for name in inputs.split()]
+    numbers = [name.rstrip("#?") for name in inputs.split() if "#" in name]
+    optional = {name.rstrip("#?") for name in inputs.split() if name.endswith("?")}
+    own = [name.rstrip("!") for name in attributes.split()]
     keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
     # A phase comes first, as in cuDNN's norms.
     required = [name for name in own if name == "norm_forward_phase"] + [name for name in names if name not in optional]
-    required += [name.rstrip("!") for name in _names(attributes) if name.endswith("!")]
+    required += [name.rstrip("!") for name in attributes.split() if name.endswith("!")]
     later = [name for name in names if name in optional] + [name for name in own if name not in required]
     parameters += [inspect.Parameter(name, keyword) for name in required]
     parameters += [inspect.Parameter(name, keyword, default=None) for name in later]
     parameters += [inspect.Parameter("name", keyword, default=""), inspect.Parameter("compute_data_type", keyword, default=None)]
     signature = inspect.Signature(parameters)
-    single = len(_names(outputs)) == 1
+    single = len(outputs.split()) == 1
 
     def method(*args: Any, **kwargs: Any) -> Any:
         try:

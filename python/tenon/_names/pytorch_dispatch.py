@@ -5,7 +5,7 @@ A key is a str here, so that every function takes it and its name alike.
 """
 
 from .. import _C, dispatch, library, namespaces
-from ..dispatch import DispatchKeySet
+from ..dispatch import Cell, DispatchKeySet
 
 _d = _C.dispatch
 #: Keys as PyTorch spells them, where Tenon prints another name.
@@ -151,11 +151,7 @@ def _dispatch_get_computed_kernel_for_dispatch_key(name, dispatch):
     (cell,) = [c for c in _d.computed_table(_existing(name)) if c[0] == _d.key_parse(dispatch)]
     if cell[1] == "missing":
         raise RuntimeError(f"{name} has no kernel for dispatch key {dispatch}")
-    return _cell(*cell)
-
-
-def _cell(*fields):
-    return dispatch.Cell(*fields)
+    return Cell(*cell)
 
 
 def _dispatch_kernel_for_dispatch_key_is_fallthrough(name, dispatch):

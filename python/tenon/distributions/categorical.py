@@ -92,3 +92,12 @@ class Categorical(Distribution):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = tn.arange(self._num_events, dtype=tn.int64, device=self._param.device).view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + tuple(self._batch_shape)) if expand else values
+
+
+class CategoricalParameter(Distribution):
+    """What distributions made of a `Categorical`, their `_categorical`, have of it."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    logits: Tensor = same_as("_categorical.logits", "The logarithms of the probabilities.")
+    probs: Tensor = same_as("_categorical.probs", "The probabilities.")
+    param_shape = same_as("_categorical.param_shape", "The shape of the parameter.")

@@ -10,17 +10,13 @@ from ..autograd.grad_mode import no_grad
 from ..functional import broadcast_tensors
 from . import constraints
 from .binomial import Binomial
-from .categorical import Categorical
-from .distribution import Distribution
-from .utils import same_as
+from .categorical import Categorical, CategoricalParameter
 
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(CategoricalParameter):
     """How often each category is drawn in `total_count` draws of a `Categorical`."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(self, total_count: int = 1, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         if not isinstance(total_count, int):
@@ -48,10 +44,6 @@ class Multinomial(Distribution):
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    logits: Tensor = same_as("_categorical.logits", "The logarithms of the probabilities.")
-    probs: Tensor = same_as("_categorical.probs", "The probabilities.")
-    param_shape = same_as("_categorical.param_shape", "The shape of the parameter.")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():

@@ -8,17 +8,15 @@ from .. import _C as tn
 from .._C import Tensor
 from ..nn.functional import one_hot
 from . import constraints
-from .categorical import Categorical
-from .distribution import Distribution
+from .categorical import Categorical, CategoricalParameter
 from .utils import same_as
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(CategoricalParameter):
     """`Categorical` with samples that are 1 at the category and 0 elsewhere."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
     _repeated = ("_categorical",)
@@ -28,9 +26,6 @@ class OneHotCategorical(Distribution):
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     _param: Tensor = same_as("_categorical._param")
-    probs: Tensor = same_as("_categorical.probs", "The probabilities.")
-    logits: Tensor = same_as("_categorical.logits", "The logarithms of the probabilities.")
-    param_shape = same_as("_categorical.param_shape", "The shape of the parameter.")
     mean: Tensor = same_as("_categorical.probs")
 
     @property

@@ -8,8 +8,7 @@ from .. import _C as tn
 from .._C import Tensor
 from ..functional import broadcast_tensors
 from . import constraints
-from .categorical import Categorical
-from .distribution import Distribution
+from .categorical import Categorical, CategoricalParameter
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
 from .utils import clamp_probs, same_as
@@ -17,10 +16,9 @@ from .utils import clamp_probs, same_as
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(CategoricalParameter):
     """The logarithm of a `RelaxedOneHotCategorical` (Maddison et al., 2017; Jang et al., 2017)."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector  # The true support is a submanifold of it.
     has_rsample = True
     _repeated = ("_categorical",)
@@ -30,10 +28,6 @@ class ExpRelaxedCategorical(Distribution):
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
-
-    param_shape = same_as("_categorical.param_shape", "The shape of the parameter.")
-    logits: Tensor = same_as("_categorical.logits", "The logarithms of the probabilities.")
-    probs: Tensor = same_as("_categorical.probs", "The probabilities.")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -59,7 +59,13 @@ class MaxPool3d(_MaxPool):
 
 
 class _AvgPool(TensorModule):
+    _function: Any = None
     _shown = ("kernel_size", "stride", "padding")
+    #: The attributes that the function takes.
+    _options: tuple[str, ...] = (*_shown, "ceil_mode", "count_include_pad")
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(input, *(getattr(self, name) for name in self._options))
 
 
 def _single(value: Any) -> Any:
@@ -68,6 +74,8 @@ def _single(value: Any) -> Any:
 
 class AvgPool1d(_AvgPool):
     """The means of windows of [.., C, W]."""
+
+    _function = staticmethod(F.avg_pool1d)
 
     def __init__(
         self,
@@ -83,16 +91,12 @@ class AvgPool1d(_AvgPool):
         self.padding = _single(padding)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
-
 
 class AvgPool2d(_AvgPool):
     """The means of windows of [.., C, H, W]."""
 
     _function = staticmethod(F.avg_pool2d)
+    _options = (*_AvgPool._options, "divisor_override")
 
     def __init__(
         self,
@@ -109,17 +113,6 @@ class AvgPool2d(_AvgPool):
         self.padding = padding
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
         self.divisor_override = divisor_override
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._function(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
 
 
 class AvgPool3d(AvgPool2d):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..complex_numbers import divide
 from ..rows import Row
-from ..samples import sample
+from ..samples import sample, with_options
 
 _ADAM = {"beta1": 0.75, "rest1": 0.25, "beta2": 0.5, "rest2": 0.5, "root": 0.875, "eps": 2.0**-10, "step": -0.125}
 _ADADELTA = {"rho": 0.75, "rest": 0.25, "eps": 2.0**-10, "step": -0.125}
@@ -85,19 +85,11 @@ def _adam_samples(m):
             yield sample(p, grad, first, _square(m, shape), _square(m, shape), **_ADAM)
 
 
-def _adadelta_samples(m):
+@with_options
+def _samples(m, plain, squares, options):
+    """So many tensors, and then averages of squares."""
     for shape in m.shapes():
-        yield sample(m.tensor(shape), m.tensor(shape), _square(m, shape), _square(m, shape), **_ADADELTA)
-
-
-def _adagrad_samples(m):
-    for shape in m.shapes():
-        yield sample(m.tensor(shape), m.tensor(shape), _square(m, shape), **_ADAGRAD)
-
-
-def _nadam_samples(m):
-    for shape in m.shapes():
-        yield sample(*(m.tensor(shape) for _ in range(3)), _square(m, shape), **_NADAM)
+        yield sample(*(m.tensor(shape) for _ in range(plain)), *(_square(m, shape) for _ in range(squares)), **options)
 
 
 def _rmsprop_samples(m):
@@ -125,10 +117,10 @@ _OPTIONS = {"result": "float", "ulps": 32, "complex_ulps": 64, "domain": (0.5, 4
 _OF_PARTS = {**_OPTIONS, "refuse": ("complex",)}
 
 ROWS = [
-    Row("_adadelta_step_", _adadelta_samples, _adadelta, operands=(0, 1, 2, 3), writes=(0, 2, 3), magnitude=_of_sizes(_adadelta), **_OF_PARTS),
-    Row("_adagrad_step_", _adagrad_samples, _adagrad, operands=(0, 1, 2), writes=(0, 2), magnitude=_of_sizes(_adagrad), **_OF_PARTS),
+    Row("_adadelta_step_", _samples(2, 2, _ADADELTA), _adadelta, operands=(0, 1, 2, 3), writes=(0, 2, 3), magnitude=_of_sizes(_adadelta), **_OF_PARTS),
+    Row("_adagrad_step_", _samples(2, 1, _ADAGRAD), _adagrad, operands=(0, 1, 2), writes=(0, 2), magnitude=_of_sizes(_adagrad), **_OF_PARTS),
     Row("_adam_step_", _adam_samples, _adam, operands=(0, 1, 2, 3, 4), writes=(0, 2, 3, 4), magnitude=_of_sizes(_adam), **_OPTIONS),
-    Row("_nadam_step_", _nadam_samples, _nadam, operands=(0, 1, 2, 3), writes=(0, 2, 3), magnitude=_of_sizes(_nadam), **_OF_PARTS),
+    Row("_nadam_step_", _samples(3, 1, _NADAM), _nadam, operands=(0, 1, 2, 3), writes=(0, 2, 3), magnitude=_of_sizes(_nadam), **_OF_PARTS),
     Row("_rmsprop_step_", _rmsprop_samples, _rmsprop, operands=(0, 1, 2, 3, 4), writes=(0, 2, 3, 4), magnitude=_of_sizes(_rmsprop), **_OF_PARTS),
     Row("_sgd_step_", _sgd_samples, _sgd, operands=(0, 1, 2), writes=(0, 2), **_OPTIONS),
 ]

@@ -128,12 +128,6 @@ def _copy_samples(m):
                 yield sample(m.tensor(shape), dim, index, m.tensor(wide))
 
 
-def _copy(x, dim, index, source):
-    out = x.copy()
-    np.moveaxis(out, dim, 0)[index] = np.moveaxis(source, dim, 0)
-    return out
-
-
 @with_options
 def _slice_fill_samples(m, value):
     for shape in _shapes(m):
@@ -314,7 +308,7 @@ _FOLDS = {"ulps": 8, "complex_ulps": 32, "magnitude": True, "infinite": "order",
 ROWS = [
     Row("_masked_write", _source_samples(lambda a, b: b), lambda x, mask, value: np.where(mask, value, x), result="self",
         absent={"promotion": "one dtype"}, no_peer="made here"),
-    _row("index_copy", _copy_samples, _copy, one_dtype=(0, 3)),
+    _row("index_copy", _copy_samples, lambda x, dim, index, source: _slice_fill(x, dim, index, np.moveaxis(source, dim, 0)), one_dtype=(0, 3)),
     _row("index_fill.int_Scalar", _slice_fill_samples(lambda m: 1), _slice_fill),
     _row("index_fill.int_Tensor", _slice_fill_samples(lambda m: m.tensor((), m.dtype.name)), _slice_fill),
     _row("index_put index_put_", _put_samples, _put, one_dtype=(0, 2), **_SUMS),

@@ -210,21 +210,11 @@ _COMMON = dict(extremes=False, refuse=("bool", "integral", "complex"), absent=_A
 _UNLIKE = dict(no_peer="PyTorch has others")
 
 
-def _rows():
-    yield Row("_recurrence", _samples, _forward, ulps=64, magnitude=_one, result=_types, **_COMMON, **_UNLIKE)
-    yield Row("_int8_lstm", _int8_lstm_samples, _int8_lstm, ulps=2**13, magnitude=_one, result=lambda s: "float32",
-              grad_constant=(0, 1, 2, 3, 4, 5), **{**_COMMON, "refuse": ("bool", "integral", "complex", "float16", "bfloat16", "float64"),
-              "absent": {**_ABSENT, "special": "infinite states have no places"}}, **_UNLIKE)  # fmt: skip
-    late = {**_COMMON, "absent": _HIDDEN}
-    yield Row("_recurrence_backward", _late_samples, _backward, ulps=256, magnitude=_backward_scale, result="self", **late, **_UNLIKE)
-
-
-def _one(*args):
-    return 4.0
-
-
-def _backward_scale(grad_output, *_):
-    return 64.0 * (1 + grad_output.size)
-
-
-ROWS = list(_rows())
+ROWS = [
+    Row("_recurrence", _samples, _forward, ulps=64, magnitude=lambda *_: 4.0, result=_types, **_COMMON, **_UNLIKE),
+    Row("_int8_lstm", _int8_lstm_samples, _int8_lstm, ulps=2**13, magnitude=lambda *_: 4.0, result=lambda s: "float32",
+        grad_constant=(0, 1, 2, 3, 4, 5), **{**_COMMON, "refuse": ("bool", "integral", "complex", "float16", "bfloat16", "float64"),
+        "absent": {**_ABSENT, "special": "infinite states have no places"}}, **_UNLIKE),
+    Row("_recurrence_backward", _late_samples, _backward, ulps=256, magnitude=lambda grad_output, *_: 64.0 * (1 + grad_output.size),
+        result="self", **{**_COMMON, "absent": _HIDDEN}, **_UNLIKE),
+]  # fmt: skip

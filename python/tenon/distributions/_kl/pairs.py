@@ -138,11 +138,6 @@ def _geometric(p: Any, q: Any) -> Tensor:
     return -p.entropy() - tn.log1p(-q.probs) / p.probs - q.logits
 
 
-@register_kl(HalfNormal, HalfNormal)
-def _half_normal(p: Any, q: Any) -> Tensor:
-    return _normal(p.base_dist, q.base_dist)
-
-
 @register_kl(Laplace, Laplace)
 def _laplace(p: Any, q: Any) -> Tensor:
     ratio = p.scale / q.scale
@@ -155,11 +150,6 @@ def _normal(p: Any, q: Any) -> Tensor:
     ratio = (p.scale / q.scale) ** 2
     t1 = ((p.loc - q.loc) / q.scale) ** 2
     return 0.5 * (ratio + t1 - 1 - tn.log(ratio))
-
-
-@register_kl(OneHotCategorical, OneHotCategorical)
-def _one_hot(p: Any, q: Any) -> Tensor:
-    return _categorical(p._categorical, q._categorical)
 
 
 @register_kl(Pareto, Pareto)
@@ -364,6 +354,9 @@ def _uniform_pareto(p: Any, q: Any) -> Tensor:
     t2 = (_x_log_x(p.high) - _x_log_x(p.low) - width) / width
     return tn.where(p.low < q.support.lower_bound, inf, t2 * (q.alpha + 1) - t1)
 
+
+register_kl(HalfNormal, HalfNormal)(lambda p, q: _normal(p.base_dist, q.base_dist))
+register_kl(OneHotCategorical, OneHotCategorical)(lambda p, q: _categorical(p._categorical, q._categorical))
 
 _infinite(Beta, "concentration1", Pareto)
 _infinite(ContinuousBernoulli, "probs", Pareto)

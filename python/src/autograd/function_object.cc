@@ -444,8 +444,7 @@ bool add_function_type(PyObject* module) {
   t.tp_getset = g_function_object_attributes;
   t.tp_dictoffset = offsetof(FunctionObject, dict);
   t.tp_weaklistoffset = offsetof(FunctionObject, weak_references);
-  return PyType_Ready(&t) == 0 &&
-         PyModule_AddObjectRef(module, "_FunctionBase", reinterpret_cast<PyObject*>(&t)) == 0 &&
+  return add_type(module, "_FunctionBase", t) &&
          PyModule_AddFunctions(module, g_function_object_functions) == 0;
 }
 

@@ -309,13 +309,8 @@ bool add_hooks(PyObject* module) {
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_methods = g_handle_methods;
   t.tp_getset = g_handle_attributes;
-  t.tp_dealloc = [](PyObject* o) {
-    handle_of(o).~HookHandle();
-    Py_TYPE(o)->tp_free(o);
-  };
-  return PyType_Ready(&t) == 0 &&
-         PyModule_AddObjectRef(module, "RemovableHandle", reinterpret_cast<PyObject*>(&t)) == 0 &&
-         PyModule_AddFunctions(module, g_hooks_functions) == 0;
+  t.tp_dealloc = &destroy_value<handle_of>;
+  return add_type(module, "RemovableHandle", t) && PyModule_AddFunctions(module, g_hooks_functions) == 0;
 }
 
 }  // namespace tenon::python

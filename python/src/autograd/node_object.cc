@@ -192,7 +192,7 @@ bool add_node_type(PyObject* module) {
   t.tp_getattro = &get_attribute;
   t.tp_methods = g_node_object_methods;
   t.tp_getset = g_node_object_attributes;
-  return PyType_Ready(&t) == 0 && PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(&t)) == 0;
+  return add_type(module, "Node", t);
 }
 
 }  // namespace tenon::python

@@ -12,20 +12,16 @@
 
 namespace tenon::python {
 
-inline void put(const Ref& dict, const char* name, PyObject* owned) {
-  const Ref value(checked(owned));
-  if (PyDict_SetItemString(dict.get(), name, value.get()) < 0) throw PythonError();
-}
-inline void set(const Ref& dict, const char* name, uint64_t value) {
+inline void set(const Ref& dict, std::string_view name, uint64_t value) {
   put(dict, name, PyLong_FromUnsignedLongLong(value));
 }
-inline void set(const Ref& dict, const char* name, std::string_view text) {
+inline void set(const Ref& dict, std::string_view name, std::string_view text) {
   put(dict, name, to_python(text));
 }
 inline Ref texts(const std::vector<std::string>& all) { return list_of(all, to_python); }
 inline Ref counted(const std::map<std::string, uint64_t>& counts) {
   Ref dict(checked(PyDict_New()));
-  for (const auto& [name, n] : counts) set(dict, name.c_str(), n);
+  for (const auto& [name, n] : counts) set(dict, name, n);
   return dict;
 }
 

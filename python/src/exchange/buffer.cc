@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "python/src/call/parser.h"
 #include "python/src/interpreter/errors.h"
@@ -25,40 +26,18 @@ struct Exported {
   Dims sizes, strides;
 };
 
-/// A dtype in the struct module's letters; null where it has none.
+/// dtypes in the struct module's letters; the others have none.
+constexpr std::pair<DType, const char*> kFormats[] = {
+    {DType::Bool, "?"},       {DType::UInt8, "B"},      {DType::Int8, "b"},    {DType::Int16, "h"},
+    {DType::UInt16, "H"},     {DType::UInt32, "I"},     {DType::UInt64, "L"},  {DType::Int32, "i"},
+    {DType::Int64, "l"},      {DType::Float16, "e"},    {DType::Float32, "f"}, {DType::Float64, "d"},
+    {DType::Complex64, "Zf"}, {DType::Complex128, "Zd"}};
+
 const char* format_of(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::Bool:
-      return "?";
-    case DType::UInt8:
-      return "B";
-    case DType::Int8:
-      return "b";
-    case DType::Int16:
-      return "h";
-    case DType::UInt16:
-      return "H";
-    case DType::UInt32:
-      return "I";
-    case DType::UInt64:
-      return "L";
-    case DType::Int32:
-      return "i";
-    case DType::Int64:
-      return "l";
-    case DType::Float16:
-      return "e";
-    case DType::Float32:
-      return "f";
-    case DType::Float64:
-      return "d";
-    case DType::Complex64:
-      return "Zf";
-    case DType::Complex128:
-      return "Zd";
-    default:
-      return nullptr;
+  for (const auto& [known, format] : kFormats) {
+    if (known == dtype) return format;
   }
+  return nullptr;
 }
 
 [[noreturn]] void refuse(const std::string& why) {

@@ -10,19 +10,13 @@
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/exchange/foreign.h"
+#include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/float8.h"
-#include "tenon/core/half.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/ops/elements/elements.h"
 
 namespace tenon::python {
 namespace {
-
-template <class T>
-void store_int(void* element, const Scalar& value, DType dtype) {
-  check_fits(value, dtype, "tensor");
-  *static_cast<T*>(element) = static_cast<T>(value.to_uint());
-}
 
 /// An integer above int64 that uint64 holds; false for other objects.
 bool parse_uint64(PyObject* o, Scalar& value) noexcept {
@@ -268,91 +262,45 @@ void release_buffer(void* context) noexcept {
 void store_element(DType dtype, void* element, const Scalar& value) {
   TENON_CHECK(!value.is_complex() || is_complex(dtype), Type,
               fmt::format("tensor: a complex number cannot be stored as {}", name(dtype)));
-  switch (dtype) {
-    case DType::Bool:
-      *static_cast<bool*>(element) = value.to_bool();
-      return;
-    case DType::UInt8:
-      return store_int<uint8_t>(element, value, dtype);
-    case DType::Int8:
-      return store_int<int8_t>(element, value, dtype);
-    case DType::Int16:
-      return store_int<int16_t>(element, value, dtype);
-    case DType::UInt16:
-      return store_int<uint16_t>(element, value, dtype);
-    case DType::UInt32:
-      return store_int<uint32_t>(element, value, dtype);
-    case DType::UInt64:
-      return store_int<uint64_t>(element, value, dtype);
-    case DType::Int32:
-      return store_int<int32_t>(element, value, dtype);
-    case DType::Int64:
-      return store_int<int64_t>(element, value, dtype);
-    case DType::Float16:
-      *static_cast<Half*>(element) = Half(static_cast<float>(value.to_double()));
-      return;
-    case DType::BFloat16:
-      *static_cast<BFloat16*>(element) = BFloat16(static_cast<float>(value.to_double()));
-      return;
-    case DType::Float32:
-      *static_cast<float*>(element) = static_cast<float>(value.to_double());
-      return;
-    case DType::Float64:
-      *static_cast<double*>(element) = value.to_double();
-      return;
-    case DType::Complex64:
-      *static_cast<std::complex<float>*>(element) = std::complex<float>(value.to_complex());
-      return;
-    case DType::Complex128:
-      *static_cast<std::complex<double>*>(element) = value.to_complex();
-      return;
-    default:
-      throw_error(ErrorKind::Type, fmt::format("tensor: numbers cannot be stored as {}", name(dtype)));
-  }
+  TENON_CHECK(is_known(dtype) && !is_quantized(dtype) && !is_float8(dtype), Type,
+              fmt::format("tensor: numbers cannot be stored as {}", name(dtype)));
+  switch_any_dtype(dtype, "tensor", [&]<class T>() {
+    T& out = *static_cast<T*>(element);
+    if constexpr (std::is_same_v<T, bool>) {
+      out = value.to_bool();
+    } else if constexpr (std::is_integral_v<T>) {
+      check_fits(value, dtype, "tensor");
+      out = static_cast<T>(value.to_uint());
+    } else if constexpr (kIsComplex<T>) {
+      out = T(value.to_complex());
+    } else if constexpr (std::is_same_v<T, double>) {
+      out = value.to_double();
+    } else {
+      out = T(static_cast<float>(value.to_double()));
+    }
+  });
 }
 
 PyObject* load_element(DType dtype, const void* element) {
-  switch (dtype) {
-    case DType::Bool:
-      return PyBool_FromLong(*static_cast<const uint8_t*>(element));
-    case DType::UInt8:
-      return PyLong_FromLong(*static_cast<const uint8_t*>(element));
-    case DType::Int8:
-      return PyLong_FromLong(*static_cast<const int8_t*>(element));
-    case DType::Int16:
-      return PyLong_FromLong(*static_cast<const int16_t*>(element));
-    case DType::UInt16:
-      return PyLong_FromLong(*static_cast<const uint16_t*>(element));
-    case DType::UInt32:
-      return PyLong_FromLong(*static_cast<const uint32_t*>(element));
-    case DType::UInt64:
-      return PyLong_FromUnsignedLongLong(*static_cast<const uint64_t*>(element));
-    case DType::Int32:
-      return PyLong_FromLong(*static_cast<const int32_t*>(element));
-    case DType::Int64:
-      return PyLong_FromLongLong(*static_cast<const int64_t*>(element));
-    case DType::Float16:
-      return PyFloat_FromDouble(static_cast<float>(*static_cast<const Half*>(element)));
-    case DType::BFloat16:
-      return PyFloat_FromDouble(static_cast<float>(*static_cast<const BFloat16*>(element)));
-    case DType::Float8E4M3FN:
-    case DType::Float8E5M2:
-      return PyFloat_FromDouble(float8_to_float(dtype, *static_cast<const uint8_t*>(element)));
-    case DType::Float32:
-      return PyFloat_FromDouble(*static_cast<const float*>(element));
-    case DType::Float64:
-      return PyFloat_FromDouble(*static_cast<const double*>(element));
-    case DType::Complex64: {
-      const auto* c = static_cast<const std::complex<float>*>(element);
-      return PyComplex_FromDoubles(c->real(), c->imag());
-    }
-    case DType::Complex128: {
-      const auto* c = static_cast<const std::complex<double>*>(element);
-      return PyComplex_FromDoubles(c->real(), c->imag());
-    }
-    default:
-      throw_error(ErrorKind::Type, fmt::format("tolist: {} elements are no Python numbers", name(dtype)));
-  }
+  if (is_float8(dtype))
+    return PyFloat_FromDouble(float8_to_float(dtype, *static_cast<const uint8_t*>(element)));
+  TENON_CHECK(is_known(dtype) && !is_quantized(dtype), Type,
+              fmt::format("tolist: {} elements are no Python numbers", name(dtype)));
+  return switch_any_dtype(dtype, "tolist", [&]<class T>() {
+    const auto& value = *static_cast<const std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>*>(element);
+    if constexpr (std::is_same_v<T, bool>)
+      return PyBool_FromLong(value);
+    else if constexpr (std::is_same_v<T, uint64_t>)
+      return PyLong_FromUnsignedLongLong(value);
+    else if constexpr (std::is_integral_v<T>)
+      return PyLong_FromLongLong(value);
+    else if constexpr (kIsComplex<T>)
+      return PyComplex_FromDoubles(value.real(), value.imag());
+    else if constexpr (std::is_same_v<T, double>)
+      return PyFloat_FromDouble(value);
+    else
+      return PyFloat_FromDouble(static_cast<float>(value));
+  });
 }
 
 Tensor tensor_from_buffer(PyObject* object, const char* function) {

@@ -2,6 +2,7 @@
 // Used by every file of the extension module. Independent of tensors.
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -34,6 +35,19 @@ class Ref {
 
 inline PyObject* to_python(std::string_view text) noexcept {
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
+/// Adds a type to a module by `name`; false with an exception set.
+inline bool add_type(PyObject* module, const char* name, PyTypeObject& type) noexcept {
+  return PyType_Ready(&type) == 0 &&
+         PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(&type)) == 0;
+}
+
+/// The tp_dealloc of a type whose objects have one value of C++, which `of` finds.
+template <auto of>
+void destroy_value(PyObject* o) noexcept {
+  std::destroy_at(&of(o));
+  Py_TYPE(o)->tp_free(o);
 }
 
 using FastFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t nargs,

@@ -1,8 +1,10 @@
-// Lists and tuples that C++ fills. Used by every file of the extension module. Independent of tensors.
+// Lists, tuples and dictionaries that C++ fills. Used by every file of the extension module. Independent of
+// tensors.
 #pragma once
 
 #include <cstddef>
 #include <ranges>
+#include <string_view>
 
 #include "python/src/interpreter/errors.h"
 
@@ -12,6 +14,12 @@ namespace tenon::python {
 inline void append(const Ref& list, PyObject* owned) {
   const Ref value(checked(owned));
   if (PyList_Append(list.get(), value.get()) < 0) throw PythonError();
+}
+
+/// Sets an item to an object that the caller owns. Throws PythonError where it is null.
+inline void put(const Ref& dict, std::string_view name, PyObject* owned) {
+  const Ref value(checked(owned)), key(checked(to_python(name)));
+  if (PyDict_SetItem(dict.get(), key.get(), value.get()) < 0) throw PythonError();
 }
 
 /// A new reference that a function returned. Throws PythonError where it is null.

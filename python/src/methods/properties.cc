@@ -406,13 +406,8 @@ bool add_storage(PyObject* module) {
   t.tp_as_mapping = &g_storage_mapping;
   t.tp_methods = g_storage_methods;
   t.tp_getset = g_storage_attributes;
-  t.tp_dealloc = [](PyObject* o) {
-    storage_of(o).~Storage();
-    Py_TYPE(o)->tp_free(o);
-  };
-  return PyType_Ready(&t) == 0 &&
-         PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(&t)) == 0 &&
-         PyModule_AddFunctions(module, g_properties_functions) == 0;
+  t.tp_dealloc = &destroy_value<storage_of>;
+  return add_type(module, "UntypedStorage", t) && PyModule_AddFunctions(module, g_properties_functions) == 0;
 }
 
 }  // namespace tenon::python

@@ -469,9 +469,7 @@ PyObject* knobs(PyObject*, PyObject* engine) {
   return guarded([&] {
     const Ref dict(checked(PyDict_New()));
     for (const builder::Knob& knob : builder::knobs_of(text_of(engine))) {
-      const Ref values =
-          list_of(knob.values, [&](const int64_t value) { return PyLong_FromLongLong(value); });
-      if (PyDict_SetItemString(dict.get(), knob.name.c_str(), values.get()) < 0) throw PythonError();
+      put(dict, knob.name, list_of(knob.values, PyLong_FromLongLong).release());
     }
     return Py_NewRef(dict.get());
   });

@@ -203,15 +203,13 @@ Device memory_device(const char* function, PyObject* o) { return resolved(device
 PyObject* figures_of(const MemoryStats& stats) {
   Ref dict(checked(PyDict_New()));
   for (const auto& [name, figure] : named_memory_stats(stats)) {
-    const Ref value(checked(std::visit(
-        [](auto v) {
-          if constexpr (std::is_same_v<decltype(v), double>)
-            return PyFloat_FromDouble(v);
-          else
-            return PyLong_FromLongLong(v);
-        },
-        figure)));
-    if (PyDict_SetItemString(dict.get(), name.c_str(), value.get()) < 0) throw PythonError();
+    const auto number = [](auto v) {
+      if constexpr (std::is_same_v<decltype(v), double>)
+        return PyFloat_FromDouble(v);
+      else
+        return PyLong_FromLongLong(v);
+    };
+    put(dict, name, std::visit(number, figure));
   }
   return dict.release();
 }

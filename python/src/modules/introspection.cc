@@ -221,9 +221,9 @@ PyObject* fallback_counts(PyObject*, PyObject* const* args, Py_ssize_t n, PyObje
     }
     Ref all(checked(PyDict_New()));
     for (const auto& [name, sum] : sums) {
-      const Ref row(checked(Py_BuildValue("{sLsL}", "calls", static_cast<long long>(sum.calls), "bytes",
-                                          static_cast<long long>(sum.nbytes))));
-      if (PyDict_SetItemString(all.get(), name.c_str(), row.get()) < 0) throw PythonError();
+      put(all, name,
+          Py_BuildValue("{sLsL}", "calls", static_cast<long long>(sum.calls), "bytes",
+                        static_cast<long long>(sum.nbytes)));
     }
     return all.release();
   });
@@ -255,8 +255,7 @@ PyObject* argument_types() {
     tenon::detail::for_each_base([&]<BaseType b>() {
       if (!PythonValue<b>::passes) return;
       const schema::BaseTypeInfo& info = schema::base_type_info(b);
-      const Ref name(checked(to_python(info.name))), type(checked(to_python(info.returned)));
-      if (PyDict_SetItem(types.get(), name.get(), type.get()) < 0) throw PythonError();
+      put(types, info.name, to_python(info.returned));
     });
     return types.release();
   });

@@ -71,7 +71,7 @@ Ref segment_of(const record::PlannedSegment& planned) {
     set(region, "engine", fusion.engine);
     put(region, "refused", texts(fusion.refused).release());
     const Ref knobs(checked(PyDict_New())), trials(checked(PyList_New(0)));
-    for (const auto& [name, value] : fusion.knobs) put(knobs, name.c_str(), PyLong_FromLongLong(value));
+    for (const auto& [name, value] : fusion.knobs) put(knobs, name, PyLong_FromLongLong(value));
     for (const graph::Trial& trial : fusion.trials) {
       const Ref entry(checked(PyDict_New()));
       set(entry, "name", trial.name);

@@ -93,11 +93,7 @@ PyObject* save_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
 
 PyObject* dict_of(const StateDict& tensors) {
   Ref out(checked(PyDict_New()));
-  for (const auto& [name, tensor] : tensors) {
-    const Ref key(checked(to_python(name)));
-    const Ref value(checked(wrap(tensor)));
-    if (PyDict_SetItem(out.get(), key.get(), value.get()) < 0) throw PythonError();
-  }
+  for (const auto& [name, tensor] : tensors) put(out, name, wrap(tensor));
   return out.release();
 }
 
@@ -137,9 +133,7 @@ PyObject* rows(PyObject*, PyObject* o) {
     Ref out(checked(PyDict_New()));
     for (const auto& row : file_argument(o).rows()) {
       const Ref sizes = list_of(row.sizes, [&](const int64_t size) { return PyLong_FromLongLong(size); });
-      const Ref name(checked(to_python(row.name)));
-      const Ref value(checked(Py_BuildValue("(sO)", row.dtype.c_str(), sizes.get())));
-      if (PyDict_SetItem(out.get(), name.get(), value.get()) < 0) throw PythonError();
+      put(out, row.name, Py_BuildValue("(sO)", row.dtype.c_str(), sizes.get()));
     }
     return out.release();
   });
@@ -150,11 +144,7 @@ PyObject* metadata(PyObject*, PyObject* o) {
     const safetensors::File& file = file_argument(o);
     if (!file.has_metadata()) return Py_NewRef(Py_None);
     Ref out(checked(PyDict_New()));
-    for (const auto& [key, value] : file.metadata()) {
-      const Ref name(checked(to_python(key)));
-      const Ref text(checked(to_python(value)));
-      if (PyDict_SetItem(out.get(), name.get(), text.get()) < 0) throw PythonError();
-    }
+    for (const auto& [key, value] : file.metadata()) put(out, key, to_python(value));
     return out.release();
   });
 }

@@ -180,8 +180,7 @@ bool add_key_set_type(PyObject* module) {
   t.tp_methods = g_key_set_object_methods;
   t.tp_as_number = &g_number;
   t.tp_as_sequence = &g_sequence;
-  return PyType_Ready(&t) == 0 &&
-         PyModule_AddObjectRef(module, "DispatchKeySet", reinterpret_cast<PyObject*>(&t)) == 0;
+  return add_type(module, "DispatchKeySet", t);
 }
 
 }  // namespace tenon::python

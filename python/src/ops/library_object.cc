@@ -65,11 +65,6 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject*) {
   });
 }
 
-void dealloc(PyObject* o) {
-  value_of(o).~unique_ptr();
-  Py_TYPE(o)->tp_free(o);
-}
-
 /// define(schema, names of tags, file, line)
 PyObject* define(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return counted("define", n, 4, [&] {
@@ -242,12 +237,10 @@ bool add_library(PyObject* module) {
   t.tp_basicsize = sizeof(LibraryObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_new = &construct;
-  t.tp_dealloc = &dealloc;
+  t.tp_dealloc = &destroy_value<value_of>;
   t.tp_methods = g_library_object_methods;
-  return PyType_Ready(&t) == 0 &&
-         PyModule_AddObjectRef(module, "_Library", reinterpret_cast<PyObject*>(&t)) == 0 &&
-         PyModule_AddFunctions(module, g_library_object_functions) == 0 && add_op_context(module) &&
-         add_op_objects(module);
+  return add_type(module, "_Library", t) && PyModule_AddFunctions(module, g_library_object_functions) == 0 &&
+         add_op_context(module) && add_op_objects(module);
 }
 
 }  // namespace tenon::python

@@ -114,8 +114,7 @@ bool add_op_context(PyObject* module) {
   t.tp_methods = g_python_context_methods;
   t.tp_getset = g_python_context_attributes;
   t.tp_dictoffset = offsetof(ContextObject, dict);
-  return PyType_Ready(&t) == 0 &&
-         PyModule_AddObjectRef(module, "_OpContext", reinterpret_cast<PyObject*>(&t)) == 0;
+  return add_type(module, "_OpContext", t);
 }
 
 }  // namespace tenon::python

@@ -45,8 +45,7 @@ struct EnumType {
     type.tp_repr = &repr;
     type.tp_methods = methods;
     type.tp_getset = attributes;
-    return PyType_Ready(&type) == 0 &&
-           PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(&type)) == 0;
+    return add_type(module, name, type);
   }
   static bool add_value(PyObject* module, T value, const char* name) {
     auto* o = PyObject_New(EnumObject<T>, &type);
@@ -184,8 +183,7 @@ bool add_device_type(PyObject* module) {
   t.tp_richcompare = &device_compare;
   t.tp_getset = g_device_attributes;
   t.tp_methods = g_device_methods;
-  return PyType_Ready(&t) == 0 &&
-         PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(&t)) == 0;
+  return add_type(module, "device", t);
 }
 
 // Size
@@ -247,7 +245,7 @@ bool add_size_type(PyObject* module) {
   };
   t.tp_as_mapping = &g_size_mapping;
   t.tp_as_sequence = &g_size_sequence;
-  return PyType_Ready(&t) == 0 && PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(&t)) == 0;
+  return add_type(module, "Size", t);
 }
 
 // Generator
@@ -394,16 +392,10 @@ bool add_generator_type(PyObject* module) {
   t.tp_basicsize = sizeof(GeneratorObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_new = &generator_new;
-  t.tp_dealloc = [](PyObject* o) {
-    generator_of_object(o).~Generator();
-    Py_TYPE(o)->tp_free(o);
-  };
+  t.tp_dealloc = &destroy_value<generator_of_object>;
   t.tp_methods = g_generator_methods;
-  if (PyType_Ready(&t) < 0 ||
-      PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(&t)) < 0 ||
-      PyModule_AddFunctions(module, g_generator_functions) < 0) {
+  if (!add_type(module, "Generator", t) || PyModule_AddFunctions(module, g_generator_functions) < 0)
     return false;
-  }
   const Ref shared(wrap(default_generator()));
   return shared && PyModule_AddObjectRef(module, "default_generator", shared.get()) == 0;
 }

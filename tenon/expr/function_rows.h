@@ -1,4 +1,5 @@
-// The rows of functions.cc, by family. Used by functions.cc only.
+// The rows of functions.cc, by family, and short ways to write some. Used by functions.cc and the files of
+// rows.
 #pragma once
 
 #include <span>
@@ -6,6 +7,22 @@
 #include "tenon/expr/function.h"
 
 namespace tenon::expr {
+
+/// A part of functions of float64, which only their definitions call; `costly_part`, `called_part` and
+/// `costly_called_part` are `costly` and `apart`.
+constexpr Function part(std::string_view name, uint8_t arity, Text body_f64, std::string_view doc = {}) {
+  return {.name = name, .arity = arity, .body_f64 = body_f64, .internal = true, .doc = doc};
+}
+constexpr Function costly_part(std::string_view name, uint8_t arity, Text body_f64) {
+  return {.name = name, .arity = arity, .body_f64 = body_f64, .internal = true, .costly = true};
+}
+constexpr Function called_part(std::string_view name, uint8_t arity, Text body_f64) {
+  return {.name = name, .arity = arity, .body_f64 = body_f64, .internal = true, .apart = true};
+}
+constexpr Function costly_called_part(std::string_view name, uint8_t arity, Text body_f64) {
+  return {
+      .name = name, .arity = arity, .body_f64 = body_f64, .internal = true, .costly = true, .apart = true};
+}
 
 std::span<const Function> basic_functions() noexcept;
 std::span<const Function> exponential_functions() noexcept;

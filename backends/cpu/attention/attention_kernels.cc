@@ -137,27 +137,20 @@ constexpr AttentionKernels<T> kTable = {&shift<T>,    &add_sums<T>, &scale<T>,  
 
 }  // namespace
 
-const AttentionKernels<float>* attention_f32() { return &kTable<float>; }
-const AttentionKernels<double>* attention_f64() { return &kTable<double>; }
-
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace tenon::cpu {
 
-template <>
-const AttentionKernels<float>& attention_kernels(CpuTarget target) {
-  static const AttentionKernels<float>* const tables[kNumCpuTargets] =
-      TENON_CPU_TARGET_TABLES(attention_f32());
-  return *tables[static_cast<size_t>(target)];
+template <class T>
+const AttentionKernels<T>& attention_kernels(CpuTarget target) {
+  static constexpr AttentionKernels<T> kTables[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(kTable<T>);
+  return kTables[static_cast<size_t>(target)];
 }
-template <>
-const AttentionKernels<double>& attention_kernels(CpuTarget target) {
-  static const AttentionKernels<double>* const tables[kNumCpuTargets] =
-      TENON_CPU_TARGET_TABLES(attention_f64());
-  return *tables[static_cast<size_t>(target)];
-}
+
+template const AttentionKernels<float>& attention_kernels(CpuTarget);
+template const AttentionKernels<double>& attention_kernels(CpuTarget);
 
 }  // namespace tenon::cpu
 #endif

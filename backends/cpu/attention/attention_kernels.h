@@ -31,9 +31,5 @@ struct AttentionKernels {
 /// Those of one instruction set; the machine must have it. T: float or double.
 template <class T>
 const AttentionKernels<T>& attention_kernels(CpuTarget target);
-template <>
-const AttentionKernels<float>& attention_kernels(CpuTarget target);
-template <>
-const AttentionKernels<double>& attention_kernels(CpuTarget target);
 
 }  // namespace tenon::cpu

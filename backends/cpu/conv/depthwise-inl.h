@@ -472,4 +472,16 @@ WindowKernels<T> window_table() {
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
+#if HWY_ONCE
+namespace tenon::cpu {
+
+template <class T>
+WindowKernels<T> window_kernels(CpuTarget target) {
+  static const WindowKernels<T> kernels[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(window_table<T>());
+  return kernels[static_cast<size_t>(target)];
+}
+
+}  // namespace tenon::cpu
+#endif
+
 #endif

@@ -8,22 +8,6 @@
 #include "backends/cpu/conv/depthwise-inl.h"
 #include "hwy/highway.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace tenon::cpu::HWY_NAMESPACE {
-
-WindowKernels<float> window_f32() { return window_table<float>(); }
-
-}  // namespace tenon::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
 #if HWY_ONCE
-namespace tenon::cpu {
-
-template <>
-WindowKernels<float> window_kernels(CpuTarget target) {
-  static const WindowKernels<float> kernels[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(window_f32());
-  return kernels[static_cast<size_t>(target)];
-}
-
-}  // namespace tenon::cpu
+template tenon::cpu::WindowKernels<float> tenon::cpu::window_kernels(CpuTarget);
 #endif

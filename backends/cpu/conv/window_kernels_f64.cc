@@ -8,22 +8,6 @@
 #include "backends/cpu/conv/depthwise-inl.h"
 #include "hwy/highway.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace tenon::cpu::HWY_NAMESPACE {
-
-WindowKernels<double> window_f64() { return window_table<double>(); }
-
-}  // namespace tenon::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
 #if HWY_ONCE
-namespace tenon::cpu {
-
-template <>
-WindowKernels<double> window_kernels(CpuTarget target) {
-  static const WindowKernels<double> kernels[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(window_f64());
-  return kernels[static_cast<size_t>(target)];
-}
-
-}  // namespace tenon::cpu
+template tenon::cpu::WindowKernels<double> tenon::cpu::window_kernels(CpuTarget);
 #endif

@@ -10,22 +10,6 @@
 #include "backends/cpu/conv/depthwise-inl.h"
 #include "hwy/highway.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace tenon::cpu::HWY_NAMESPACE {
-
-WindowKernels<int32_t> window_i32() { return window_table<int32_t>(); }
-
-}  // namespace tenon::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
 #if HWY_ONCE
-namespace tenon::cpu {
-
-template <>
-WindowKernels<int32_t> window_kernels(CpuTarget target) {
-  static const WindowKernels<int32_t> kernels[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(window_i32());
-  return kernels[static_cast<size_t>(target)];
-}
-
-}  // namespace tenon::cpu
+template tenon::cpu::WindowKernels<int32_t> tenon::cpu::window_kernels(CpuTarget);
 #endif

@@ -10,22 +10,6 @@
 #include "backends/cpu/conv/depthwise-inl.h"
 #include "hwy/highway.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace tenon::cpu::HWY_NAMESPACE {
-
-WindowKernels<int64_t> window_i64() { return window_table<int64_t>(); }
-
-}  // namespace tenon::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
 #if HWY_ONCE
-namespace tenon::cpu {
-
-template <>
-WindowKernels<int64_t> window_kernels(CpuTarget target) {
-  static const WindowKernels<int64_t> kernels[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(window_i64());
-  return kernels[static_cast<size_t>(target)];
-}
-
-}  // namespace tenon::cpu
+template tenon::cpu::WindowKernels<int64_t> tenon::cpu::window_kernels(CpuTarget);
 #endif

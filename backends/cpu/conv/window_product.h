@@ -89,14 +89,6 @@ struct WindowKernels {
 };
 template <class T>
 WindowKernels<T> window_kernels(CpuTarget target);
-template <>
-WindowKernels<float> window_kernels(CpuTarget target);
-template <>
-WindowKernels<double> window_kernels(CpuTarget target);
-template <>
-WindowKernels<int32_t> window_kernels(CpuTarget target);
-template <>
-WindowKernels<int64_t> window_kernels(CpuTarget target);
 
 extern template size_t window_products(std::span<WindowProduct<float>>);
 extern template size_t window_products(std::span<WindowProduct<double>>);

@@ -213,3 +213,16 @@ constexpr const FftKernels<FFT_TYPE>* kTable = &kFftKernels;
 
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::cpu {
+
+template <>
+const FftKernels<FFT_TYPE>& fft_kernels() {
+  static constexpr const FftKernels<FFT_TYPE>* kTables[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(kTable);
+  static const FftKernels<FFT_TYPE>& kernels = *kTables[static_cast<size_t>(cpu_target())];
+  return kernels;
+}
+
+}  // namespace tenon::cpu
+#endif

@@ -39,9 +39,6 @@ struct FftKernels {
   void (*untwist)(FftPlanes<const T> from, const T* table, FftPlanes<T> to, int64_t n, int64_t lanes);
 };
 
-/// Those of one instruction set; the machine must have it.
-template <class T>
-const FftKernels<T>& fft_kernels(CpuTarget target) noexcept;
 /// Those that this process runs.
 template <class T>
 const FftKernels<T>& fft_kernels();

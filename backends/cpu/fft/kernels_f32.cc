@@ -11,21 +11,3 @@
 #define FFT_TYPE float
 #include "backends/cpu/fft/kernels-inl.h"
 #undef FFT_TYPE
-
-#if HWY_ONCE
-namespace tenon::cpu {
-
-template <>
-const FftKernels<float>& fft_kernels<float>(CpuTarget target) noexcept {
-  static constexpr const FftKernels<float>* kTables[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(kTable);
-  return *kTables[static_cast<size_t>(target)];
-}
-
-template <>
-const FftKernels<float>& fft_kernels<float>() {
-  static const FftKernels<float>& kernels = fft_kernels<float>(cpu_target());
-  return kernels;
-}
-
-}  // namespace tenon::cpu
-#endif

@@ -11,21 +11,3 @@
 #define FFT_TYPE double
 #include "backends/cpu/fft/kernels-inl.h"
 #undef FFT_TYPE
-
-#if HWY_ONCE
-namespace tenon::cpu {
-
-template <>
-const FftKernels<double>& fft_kernels<double>(CpuTarget target) noexcept {
-  static constexpr const FftKernels<double>* kTables[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(kTable);
-  return *kTables[static_cast<size_t>(target)];
-}
-
-template <>
-const FftKernels<double>& fft_kernels<double>() {
-  static const FftKernels<double>& kernels = fft_kernels<double>(cpu_target());
-  return kernels;
-}
-
-}  // namespace tenon::cpu
-#endif

@@ -68,10 +68,5 @@ const PhiloxKernels& philox_kernels(CpuTarget target) noexcept {
   return *kTables[static_cast<size_t>(target)];
 }
 
-const PhiloxKernels& philox_kernels() {
-  static const PhiloxKernels& kernels = philox_kernels(cpu_target());
-  return kernels;
-}
-
 }  // namespace tenon::cpu
 #endif

@@ -14,9 +14,7 @@ struct PhiloxKernels {
   void (*blocks)(uint64_t seed, uint64_t first, size_t n, uint64_t* words);
 };
 
-/// Those of one instruction set; the machine must have it.
-const PhiloxKernels& philox_kernels(CpuTarget target) noexcept;
-/// Those that this process runs.
-const PhiloxKernels& philox_kernels();
+/// Those of one instruction set, which the machine must have: by default, that which this process runs.
+const PhiloxKernels& philox_kernels(CpuTarget target = cpu_target()) noexcept;
 
 }  // namespace tenon::cpu

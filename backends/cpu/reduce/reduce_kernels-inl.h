@@ -460,4 +460,17 @@ struct ReduceTable {
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
+#if HWY_ONCE
+namespace tenon::cpu {
+
+template <class T>
+const ReduceKernels<T>& reduce_kernels(CpuTarget target, ReduceOp op) {
+  static constexpr const ReduceKernels<T>* kTables[kNumCpuTargets] =
+      TENON_CPU_TARGET_TABLES(ReduceTable<T>::kTable);
+  return kTables[static_cast<size_t>(target)][static_cast<size_t>(op)];
+}
+
+}  // namespace tenon::cpu
+#endif
+
 #endif

@@ -12,13 +12,6 @@
 #if HWY_ONCE
 namespace tenon::cpu {
 
-template <class T>
-const ReduceKernels<T>& reduce_kernels(CpuTarget target, ReduceOp op) {
-  static constexpr const ReduceKernels<T>* kTables[kNumCpuTargets] =
-      TENON_CPU_TARGET_TABLES(ReduceTable<T>::kTable);
-  return kTables[static_cast<size_t>(target)][static_cast<size_t>(op)];
-}
-
 template const ReduceKernels<float>& reduce_kernels(CpuTarget, ReduceOp);
 template const ReduceKernels<double>& reduce_kernels(CpuTarget, ReduceOp);
 

@@ -98,10 +98,5 @@ const SelectKernels& select_kernels(CpuTarget target) noexcept {
   return *kTables[static_cast<size_t>(target)];
 }
 
-const SelectKernels& select_kernels() {
-  static const SelectKernels& kernels = select_kernels(cpu_target());
-  return kernels;
-}
-
 }  // namespace tenon::cpu
 #endif

@@ -27,9 +27,7 @@ struct SelectKernels {
   Least least_floating[4];
 };
 
-/// Those of one instruction set; the machine must have it.
-const SelectKernels& select_kernels(CpuTarget target) noexcept;
-/// Those that this process runs.
-const SelectKernels& select_kernels();
+/// Those of one instruction set, which the machine must have: by default, that which this process runs.
+const SelectKernels& select_kernels(CpuTarget target = cpu_target()) noexcept;
 
 }  // namespace tenon::cpu

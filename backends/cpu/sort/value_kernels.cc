@@ -104,10 +104,5 @@ const ValueKernels& value_kernels(CpuTarget target) noexcept {
   return *kTables[static_cast<size_t>(target)];
 }
 
-const ValueKernels& value_kernels() {
-  static const ValueKernels& kernels = value_kernels(cpu_target());
-  return kernels;
-}
-
 }  // namespace tenon::cpu
 #endif

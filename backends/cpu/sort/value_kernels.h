@@ -30,9 +30,7 @@ struct ValueKernels {
   Elements elements[2];
 };
 
-/// Those of one instruction set; the machine must have it.
-const ValueKernels& value_kernels(CpuTarget target) noexcept;
-/// Those that this process runs.
-const ValueKernels& value_kernels();
+/// Those of one instruction set, which the machine must have: by default, that which this process runs.
+const ValueKernels& value_kernels(CpuTarget target = cpu_target()) noexcept;
 
 }  // namespace tenon::cpu

@@ -421,10 +421,5 @@ const WindowKernels& window_kernels(CpuTarget target) noexcept {
   return *kTables[static_cast<size_t>(target)];
 }
 
-const WindowKernels& window_kernels() {
-  static const WindowKernels& kernels = window_kernels(cpu_target());
-  return kernels;
-}
-
 }  // namespace tenon::cpu
 #endif

@@ -78,9 +78,7 @@ struct WindowKernels {
   MaxValueKernels<int64_t> max_values_i64;
 };
 
-/// Those of one instruction set; the machine must have it.
-const WindowKernels& window_kernels(CpuTarget target) noexcept;
-/// Those that this process runs.
-const WindowKernels& window_kernels();
+/// Those of one instruction set, which the machine must have: by default, that which this process runs.
+const WindowKernels& window_kernels(CpuTarget target = cpu_target()) noexcept;
 
 }  // namespace tenon::cpu

@@ -11,37 +11,8 @@
 #include "tenon/core/tensor.h"
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/matmul/functions.h"
-#include "tenon/ops/convolution/gradients.h"
-#include "tenon/ops/linalg/gradients.h"
-#include "tenon/ops/norm/gradients.h"
 
 namespace tenon::autograd::formulas {
-
-using ops::batch_norm_inference_gradient;
-using ops::batch_norm_inference_weight_gradient;
-using ops::batch_norm_input_gradient;
-using ops::batch_norm_weight_gradient;
-using ops::cholesky_gradient;
-using ops::convolution_bias_gradient;
-using ops::convolution_grad_output_gradient;
-using ops::convolution_input_gradient;
-using ops::det_gradient;
-using ops::eig_gradient;
-using ops::eigh_gradient;
-using ops::inverse_gradient;
-using ops::layer_norm_input_gradient;
-using ops::layer_norm_weight_gradient;
-using ops::lu_factor_gradient;
-using ops::matrix_exp_gradient;
-using ops::pinv_gradient;
-using ops::qr_gradient;
-using ops::rms_norm_input_gradient;
-using ops::rms_norm_weight_gradient;
-using ops::slogdet_gradient;
-using ops::solve_gradients;
-using ops::sum_to_channels;
-using ops::svd_gradient;
-using ops::triangular_gradients;
 
 /// No gradient: for an argument whose old elements were overwritten.
 inline Tensor no_gradient() { return {}; }

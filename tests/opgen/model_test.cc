@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tenon/core/error.h"
+#include "tools/opgen/printers.h"
 #include "tools/opgen/text.h"
 #include "tools/opgen/traits.h"
 
@@ -122,6 +123,34 @@ TEST(Model, AnUpdateTakesSelfAsItIsWritten) {
   expect_error("- schema: f(Tensor x) -> Tensor\n  shape: f\n  update: f\n  derivative: none\n", "3",
                "must take `Tensor self` first");
   expect_error("- schema: f(Tensor self) -> Tensor\n  shape: f\n  body: f\n  update: f\n", "2", "one of");
+}
+
+TEST(Model, CppTakesThePlaceOfAFunctionsName) {
+  const auto defs = parse_operators(R"(
+- schema: named(Tensor self) -> Tensor
+  composite: named
+- include: tenon/ops/pools.h
+- schema: pool.int(Tensor self, int n) -> Tensor
+  shape: set_pooled(out, self, n)
+  body: fill_pooled(out, n)
+  derivative: none
+)",
+                                    "ops.yaml");
+  ASSERT_EQ(defs.size(), 2u);
+  EXPECT_EQ(defs[0].function, "named");
+  EXPECT_TRUE(defs[0].cpp.empty() && defs[0].includes.empty());
+  EXPECT_EQ(defs[1].function, "pool_int_body");
+  EXPECT_EQ(defs[1].shape, "pool_int_shape");
+  EXPECT_EQ(defs[1].includes, std::vector<std::string>{"tenon/ops/pools.h"});
+  const FamilyText text = cpp_bodies(defs, families_of(defs)[0]);
+  EXPECT_EQ(text.headers, std::set<std::string>{"tenon/ops/pools.h"});
+  EXPECT_EQ(
+      text.text,
+      "namespace shape {\n"
+      "static void pool_int_shape(OutputSpecs& out, HeaderRef self, int64_t n) { set_pooled(out, self, n); "
+      "}\n"
+      "}  // namespace shape\n"
+      "static void pool_int_body(const Tensor& self, int64_t n, Tensor& out) { fill_pooled(out, n); }\n");
 }
 
 TEST(Model, DefaultsInCppTrail) {

@@ -12,6 +12,7 @@
 #include "tools/opgen/check.h"
 #include "tools/opgen/rows_forms.h"
 #include "tools/opgen/schema_forms.h"
+#include "tools/opgen/text.h"
 #include "tools/opgen/yaml_fields.h"
 
 namespace tenon::opgen {
@@ -306,6 +307,13 @@ OpDef read_entry(YamlEntry& entry, const std::string& file) {
     entry.fail_in("variants", e.what());
   }
   entry.refuse_unknown_fields();
+  const auto take_cpp = [&](std::string& function, std::string& cpp, const char* suffix) {
+    if (std::all_of(function.begin(), function.end(), is_word)) return;
+    cpp = std::move(function);
+    function = def.operators.front().constant + suffix;
+  };
+  take_cpp(def.function, def.cpp, "_body");
+  take_cpp(def.shape, def.shape_cpp, "_shape");
   check_entry(def, entry);
   if (def.rows && is_plain_reduction(def)) def.stubs = {"reduce"};
   return def;
@@ -321,9 +329,16 @@ void read_text(const std::string& yaml, const std::string& file, std::vector<OpD
   if (root.IsNull()) return;
   TENON_CHECK(root.IsSequence(), Value, fmt::format("{}:1: expected a list of entries", file));
   const std::string base = std::filesystem::path(file).filename().string();
+  std::vector<std::string> includes;
   for (const YAML::Node& node : root) {
     YamlEntry entry(node, file);
+    if (entry.has("include")) {
+      includes.push_back(entry.text("include"));
+      entry.refuse_unknown_fields();
+      continue;
+    }
     defs.push_back(read_entry(entry, base));
+    defs.back().includes = includes;
   }
 }
 

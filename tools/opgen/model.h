@@ -151,6 +151,12 @@ struct OpDef {
   /// The C++ function's name (View, Explicit, Composite, Structured without `kernel`; "none": nothing is
   /// written).
   std::string function;
+  /// The C++ over the arguments that the entry gives in place of the name of that function, or of the shape
+  /// function; opgen prints a function around it.
+  std::string cpp, shape_cpp;
+  /// The headers of what that, and derivatives, call besides operators: those of the file's entries
+  /// `include`.
+  std::vector<std::string> includes;
   bool updates = false;  ///< `function` writes part of `self`; other forms copy it first (Structured).
   /// The stubs without which the C++ function cannot serve a device, by name.
   std::vector<std::string> stubs;

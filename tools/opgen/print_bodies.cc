@@ -13,12 +13,15 @@ namespace tenon::opgen {
 
 namespace {
 
-std::string arguments(const FunctionSchema& schema) {
-  std::string text;
-  for (const schema::Argument& a : schema.arguments) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", schema::cpp_type(a), schema::cpp_name(a));
+/// "Tensor name(const Tensor& self)".
+std::string declaration(const OpDef& def, const std::string& name) {
+  if (def.body == Body::Structured) return fmt::format("void {}({})", name, body_parameters(def, true));
+  std::string arguments;
+  for (const schema::Argument& a : def.schema().arguments) {
+    arguments +=
+        fmt::format("{}{} {}", arguments.empty() ? "" : ", ", schema::cpp_type(a), schema::cpp_name(a));
   }
-  return text;
+  return fmt::format("{} {}({})", schema::cpp_return_type(def.schema()), name, arguments);
 }
 
 std::string bodies_header(const Family& family) {
@@ -28,22 +31,23 @@ std::string bodies_header(const Family& family) {
   std::set<std::string> printed;
   for (const OpDef* def : family.defs) {
     std::vector<std::string> names;
-    if (def->body == Body::View || def->body == Body::Explicit || def->body == Body::Composite)
-      names = {def->function};
+    if (!def->function.empty() && def->function != "none" && def->cpp.empty()) names = {def->function};
     for (const auto& [key, function] : def->dispatch) names.push_back(function);
-    if (def->body == Body::Structured && !def->rows && !def->function.empty() && def->function != "none") {
-      const std::string line = fmt::format("void {}({});\n", def->function, body_parameters(*def, true));
-      if (printed.insert(line).second)
-        text += fmt::format("/// {}\n{}", schema::to_string(def->schema()), line);
-    }
     for (const std::string& name : names) {
-      const std::string line =
-          fmt::format("{} {}({});\n", schema::cpp_return_type(def->schema()), name, arguments(def->schema()));
+      const std::string line = declaration(*def, name) + ";\n";
       if (printed.insert(line).second)
         text += fmt::format("/// {}\n{}", schema::to_string(def->schema()), line);
     }
   }
   return text + "\n}  // namespace tenon::ops\n";
+}
+
+/// "void name(OutputSpecs& out, HeaderRef self)".
+std::string shape_declaration(const OpDef& def) {
+  std::string parameters = "OutputSpecs& out";
+  for (const schema::Argument& a : def.schema().arguments)
+    parameters += fmt::format(", {} {}", shape_type(a), schema::cpp_name(a));
+  return fmt::format("void {}({})", def.shape, parameters);
 }
 
 std::string shapes_header(const Family& family) {
@@ -55,11 +59,8 @@ std::string shapes_header(const Family& family) {
       "namespace tenon::ops::shape {\n\n";
   std::set<std::string> printed;
   for (const OpDef* def : family.defs) {
-    if (def->body != Body::Structured || def->rows) continue;
-    std::string parameters = "OutputSpecs& out";
-    for (const schema::Argument& a : def->schema().arguments)
-      parameters += fmt::format(", {} {}", shape_type(a), schema::cpp_name(a));
-    const std::string line = fmt::format("void {}({});\n", def->shape, parameters);
+    if (def->body != Body::Structured || def->rows || !def->shape_cpp.empty()) continue;
+    const std::string line = shape_declaration(*def) + ";\n";
     if (printed.insert(line).second)
       text += fmt::format("/// {}\n{}", schema::to_string(def->schema()), line);
   }
@@ -127,6 +128,26 @@ std::string stub_definitions(const std::vector<OpDef>& defs, const Family& famil
         kernel_parameters(def->schema(), false), name, quote(name), quote(kernel_signature(def->schema())));
   }
   return text;
+}
+
+FamilyText cpp_bodies(const std::vector<OpDef>& defs, const Family& family) {
+  const FunctionFamilies functions(defs);
+  FamilyText out;
+  for (const OpDef* def : family.defs) {
+    if (def->cpp.empty() && def->shape_cpp.empty()) continue;
+    out.headers.insert(def->includes.begin(), def->includes.end());
+    for (const std::string& called : functions.called_in(def->cpp))
+      out.headers.insert(Family{called, {}}.header("functions"));
+    if (!def->shape_cpp.empty()) {
+      out.text += fmt::format("namespace shape {{\nstatic {} {{ {}; }}\n}}  // namespace shape\n",
+                              shape_declaration(*def), def->shape_cpp);
+    }
+    if (!def->cpp.empty()) {
+      out.text += fmt::format("static {} {{ {}{}; }}\n", declaration(*def, def->function),
+                              def->body == Body::Structured ? "" : "return ", def->cpp);
+    }
+  }
+  return out;
 }
 
 std::set<std::string> stub_headers(const std::vector<OpDef>& defs, const std::vector<std::string>& names) {

@@ -318,6 +318,7 @@ FamilyText derivatives_of(const std::vector<OpDef>& defs, const Family& family) 
   for (const OpDef* def : family.defs) {
     infos += printer.print(*def);
     if (def->derivative.kind != Kind::Formulas) continue;
+    out.headers.insert(def->includes.begin(), def->includes.end());
     std::set<std::string> written;
     for (const Operator& op : def->operators) {
       if (!is_recorded(*def, op) || !written.insert(backward_name(*def, op)).second) continue;

@@ -40,6 +40,11 @@ std::string json_object(const Pairs& pairs) {
   return out + "}";
 }
 
+/// The C++ that computes the entry: a function, or what the entry has in its place.
+std::string function_of(const OpDef& def) {
+  return def.cpp.empty() ? "tenon::ops::" + def.function : def.cpp;
+}
+
 /// The entry's body: the field of the YAML and its text.
 Pairs body_of(const OpDef& def) {
   switch (def.body) {
@@ -50,16 +55,16 @@ Pairs body_of(const OpDef& def) {
     }
     case Body::Structured:
       if (def.rows) return {{"rows", def.rows->text}};
-      return {{"shape", "tenon::ops::shape::" + def.shape},
+      return {{"shape", def.shape_cpp.empty() ? "tenon::ops::shape::" + def.shape : def.shape_cpp},
               def.kernel.empty()
-                  ? std::pair<std::string, std::string>("body", "tenon::ops::" + def.function)
+                  ? std::pair<std::string, std::string>("body", function_of(def))
                   : std::pair<std::string, std::string>("kernel", "tenon::cpu::" + def.kernel)};
     case Body::View:
-      return {{"view", "tenon::ops::" + def.function}};
+      return {{"view", function_of(def)}};
     case Body::Explicit:
-      return {{"explicit", "tenon::ops::" + def.function}, {"reason", def.reason}};
+      return {{"explicit", function_of(def)}, {"reason", def.reason}};
     case Body::Composite:
-      return {{"composite", "tenon::ops::" + def.function}};
+      return {{"composite", function_of(def)}};
     case Body::Dispatch: {
       Pairs fields;
       for (const auto& [key, function] : def.dispatch) fields.emplace_back(key, "tenon::ops::" + function);

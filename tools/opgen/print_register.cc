@@ -40,15 +40,17 @@ class FamilyPrinter {
     }
     const FamilyText derivatives = derivatives_of(defs_, family_);
     headers.insert(derivatives.headers.begin(), derivatives.headers.end());
+    FamilyText cpp = cpp_bodies(defs_, family_);
+    headers.merge(cpp.headers);
     if (!pointwise_.empty()) headers.insert("tenon/iter/pointwise_device.h");
     if (!rows_.empty()) headers.insert("tenon/ops/forms/rows.h");
     headers.merge(stub_headers(defs_, stubs_));
 
     for (const std::string& header : headers) text += fmt::format("#include \"{}\"\n", header);
 
-    const std::string stubs = stub_definitions(defs_, family_);
-    if (!stubs.empty())
-      text += fmt::format("\nnamespace tenon::ops {{\n\n{}\n}}  // namespace tenon::ops\n", stubs);
+    const std::string functions = stub_definitions(defs_, family_) + cpp.text;
+    if (!functions.empty())
+      text += fmt::format("\nnamespace tenon::ops {{\n\n{}\n}}  // namespace tenon::ops\n", functions);
     if (!rows_.empty())
       text += "\nnamespace tenon::rows_info {\n" + rows_ + "}  // namespace tenon::rows_info\n";
     if (!structured_.empty())

@@ -10,6 +10,12 @@
 
 namespace tenon::opgen {
 
+/// A part of a family's file.
+struct FamilyText {
+  std::set<std::string> headers;
+  std::string text;
+};
+
 /// The C++ API: tenon/generated/FAMILY/{functions.h, operators.h}, headers of all families,
 /// tensor_methods.inc.
 std::vector<GeneratedFile> print_functions(const std::vector<OpDef>& defs);
@@ -24,17 +30,14 @@ std::set<std::string> stub_headers(const std::vector<OpDef>& defs, const std::ve
 /// The functions and tables of each family, FAMILY/operators.cc, and the code of each signature,
 /// signatures_*.cc and rare_signatures_*.cc.
 std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs);
+/// The functions of entries that give C++ in place of a function's name.
+FamilyText cpp_bodies(const std::vector<OpDef>& defs, const Family& family);
 /// PointwiseInfo of every expression and of its derivatives, and their SIMD kernels.
 std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs);
 /// An expression as constant data, ID_written.
 std::string expression_data(const std::string& id, const expr::Expression& e);
 /// By dtype code, the dtypes that words name: "bool", "floating", "integral".
 uint32_t refused_mask(const std::vector<std::string>& words);
-/// A part of a family's file.
-struct FamilyText {
-  std::set<std::string> headers;
-  std::string text;
-};
 /// DerivativeInfo of a family's operators, and the backward functions of formulas.
 FamilyText derivatives_of(const std::vector<OpDef>& defs, const Family& family);
 /// docs/operators.md.

@@ -5,7 +5,6 @@
 #include "tenon/generated/activation/bodies.h"
 #include "tenon/generated/activation/functions.h"
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/view/functions.h"
 
 namespace tenon::ops {

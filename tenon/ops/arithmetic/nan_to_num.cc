@@ -5,7 +5,6 @@
 #include "tenon/generated/arithmetic/bodies.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/arithmetic/operators.h"
-#include "tenon/generated/copy/functions.h"
 
 namespace tenon::ops {
 namespace {

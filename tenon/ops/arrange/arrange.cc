@@ -2,14 +2,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "tenon/core/parallel.h"
-#include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/arrange/bodies.h"
 #include "tenon/generated/factory/functions.h"
-#include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/view/functions.h"
@@ -53,8 +50,6 @@ void combine(int64_t n, int64_t r, bool with_replacement, int64_t count, int64_t
 
 }  // namespace
 
-Tensor argwhere(const Tensor& self) { return tenon::nonzero(self); }
-
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef size, IntArrayRef stride,
                           std::optional<int64_t> storage_offset) {
   Tensor out = self.clone(MemoryFormat::Preserve);
@@ -81,8 +76,6 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   if (count > 0) combine(n, r, with_replacement, count / r, static_cast<int64_t*>(host.data_ptr()));
   return tenon::_unsafe_view(self.index_select(0, host.to(self.device())), {count / r, r});
 }
-
-Tensor diagflat(const Tensor& self, int64_t offset) { return tenon::diag(self.reshape({-1}), offset); }
 
 Tensor fliplr(const Tensor& self) {
   check_rank(self, 2, "fliplr");
@@ -118,12 +111,6 @@ Tensor kron(const Tensor& self, const Tensor& other) {
   }
   return tenon::_unsafe_view((self.reshape(first) * other.reshape(second)).contiguous(), whole);
 }
-
-Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
-  return self.narrow(dim, start, length).clone(MemoryFormat::Contiguous);
-}
-
-Tensor ravel(const Tensor& self) { return self.contiguous().view({-1}); }
 
 Tensor rot90(const Tensor& self, int64_t k, IntArrayRef dims) {
   check_rank(self, 2, "rot90");

@@ -18,8 +18,6 @@
 #include "tenon/generated/random/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/softmax/functions.h"
-#include "tenon/generated/unary/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/ops/attention/geometry.h"
 #include "tenon/ops/device_stubs.h"
 

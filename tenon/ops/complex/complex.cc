@@ -43,19 +43,12 @@ Tensor view_as_complex(const Tensor& self) {
   return retyped_view(self, complex_dtype(self.dtype()), sizes, strides, self.storage_offset() / 2);
 }
 
-Tensor real(const Tensor& self) {
-  return self.is_complex() ? tenon::select(tenon::view_as_real(self), -1, 0) : self;
-}
-
 Tensor imag(const Tensor& self) {
   TENON_CHECK(self.is_complex(), Type,
               fmt::format("imag: is not implemented for tensors with non-complex dtypes, got {}",
                           name(self.dtype())));
   return tenon::select(tenon::view_as_real(self), -1, 1);
 }
-
-Tensor conj(const Tensor& self) { return self.is_complex() ? tenon::conj_physical(self) : self; }
-Tensor resolve_conj(const Tensor& self) { return self; }
 
 void complex(const Tensor& real, const Tensor& imag, Tensor& out) {
   copy_elements(part_of(out, 0), real, "complex");

@@ -4,63 +4,44 @@
 #include "tenon/core/copy_report.h"
 #include "tenon/generated/convolution/bodies.h"
 #include "tenon/generated/convolution/functions.h"
-#include "tenon/generated/view/functions.h"
+#include "tenon/ops/convolution/by_rank.h"
 #include "tenon/ops/convolution/geometry.h"
 
 namespace tenon::ops {
-namespace {
 
-struct Call {
-  const char* op;
-  int64_t spatial;
-  bool transposed;
-};
-
-/// Runs convolution for a batch, or for one entry without a dimension for it.
-Tensor convolve(const Call& call, const Tensor& input, const Tensor& weight, const Tensor& bias,
+Tensor convolve(const ConvolutionName& name, const Tensor& input, const Tensor& weight, const Tensor& bias,
                 IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, IntArrayRef output_padding,
                 int64_t groups) {
-  const int64_t batched = call.spatial + 2;
+  const int64_t batched = name.spatial + 2;
   TENON_CHECK(input.dim() == batched || input.dim() == batched - 1, Shape,
-              fmt::format("{}: expected {}D (unbatched) or {}D (batched) `input`, got {}", call.op,
+              fmt::format("{}: expected {}D (unbatched) or {}D (batched) `input`, got {}", name.op,
                           batched - 1, batched, to_string(input.sizes())));
   TENON_CHECK(weight.dim() == batched, Shape,
-              fmt::format("{}: expected `weight` of {} dimensions, got {}", call.op, batched,
+              fmt::format("{}: expected `weight` of {} dimensions, got {}", name.op, batched,
                           to_string(weight.sizes())));
   const bool single = input.dim() == batched - 1;
   try {
     const Tensor result = tenon::convolution(single ? input.unsqueeze(0) : input, weight, bias, stride,
-                                             padding, dilation, call.transposed, output_padding, groups);
+                                             padding, dilation, name.transposed, output_padding, groups);
     return single ? result.squeeze(0) : result;
   } catch (Error& e) {
-    e.set_operator(call.op);
+    e.set_operator(name.op);
     throw;
   }
 }
 
-Tensor forward(const char* op, int64_t spatial, const Tensor& input, const Tensor& weight, const Tensor& bias,
-               IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, int64_t groups) {
-  const int64_t zero = 0;
-  return convolve({op, spatial, false}, input, weight, bias, stride, padding, dilation, IntArrayRef(zero),
-                  groups);
-}
-
-/// padding "same": so much that the result has the size of the input. Where that is an odd number, the end
-/// gets one more than the beginning.
-Tensor padded(const char* op, int64_t spatial, const Tensor& input, const Tensor& weight, const Tensor& bias,
-              IntArrayRef stride, std::string_view padding, IntArrayRef dilation, int64_t groups) {
+Tensor convolve(const ConvolutionName& name, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                IntArrayRef stride, std::string_view padding, IntArrayRef dilation, int64_t groups) {
+  const auto& [op, spatial, transposed] = name;
   TENON_CHECK(padding == "same" || padding == "valid", Value,
               fmt::format("{}: `padding` must be \"same\", \"valid\" or numbers, got \"{}\"", op, padding));
-  const int64_t zero = 0;
-  if (padding == "valid")
-    return forward(op, spatial, input, weight, bias, stride, IntArrayRef(zero), dilation, groups);
+  if (padding == "valid") return convolve(name, input, weight, bias, stride, {0}, dilation, {0}, groups);
   TENON_CHECK(weight.dim() == spatial + 2, Shape,
               fmt::format("{}: expected `weight` of {} dimensions, got {}", op, spatial + 2,
                           to_string(weight.sizes())));
   ConvolutionNumbers n;
   try {
-    n = convolution_numbers(static_cast<size_t>(spatial), stride, IntArrayRef(zero), dilation,
-                            IntArrayRef(zero));
+    n = convolution_numbers(static_cast<size_t>(spatial), stride, {0}, dilation, {0});
   } catch (Error& e) {
     e.set_operator(op);
     throw;
@@ -75,7 +56,7 @@ Tensor padded(const char* op, int64_t spatial, const Tensor& input, const Tensor
     front.push_back((total + 1) / 2 - total / 2);
   }
   // Symmetric padding by the larger half gives one result too many at the beginning.
-  Tensor result = forward(op, spatial, input, weight, bias, stride, both, dilation, groups);
+  Tensor result = convolve(name, input, weight, bias, stride, both, dilation, {0}, groups);
   bool cut = false;
   for (int64_t i = 0; i < spatial; ++i) {
     const int64_t more = front[static_cast<size_t>(i)], dim = result.dim() - spatial + i;
@@ -86,53 +67,6 @@ Tensor padded(const char* op, int64_t spatial, const Tensor& input, const Tensor
   if (!cut) return result;
   report_copy(op, "padding", "\"same\" is not the same at both ends", result.nbytes());
   return result.contiguous();
-}
-
-}  // namespace
-
-Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-              IntArrayRef padding, IntArrayRef dilation, int64_t groups) {
-  return forward("conv1d", 1, input, weight, bias, stride, padding, dilation, groups);
-}
-Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-              IntArrayRef padding, IntArrayRef dilation, int64_t groups) {
-  return forward("conv2d", 2, input, weight, bias, stride, padding, dilation, groups);
-}
-Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-              IntArrayRef padding, IntArrayRef dilation, int64_t groups) {
-  return forward("conv3d", 3, input, weight, bias, stride, padding, dilation, groups);
-}
-
-Tensor conv1d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-                      std::string_view padding, IntArrayRef dilation, int64_t groups) {
-  return padded("conv1d", 1, input, weight, bias, stride, padding, dilation, groups);
-}
-Tensor conv2d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-                      std::string_view padding, IntArrayRef dilation, int64_t groups) {
-  return padded("conv2d", 2, input, weight, bias, stride, padding, dilation, groups);
-}
-Tensor conv3d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-                      std::string_view padding, IntArrayRef dilation, int64_t groups) {
-  return padded("conv3d", 3, input, weight, bias, stride, padding, dilation, groups);
-}
-
-Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-                        IntArrayRef padding, IntArrayRef output_padding, int64_t groups,
-                        IntArrayRef dilation) {
-  return convolve({"conv_transpose1d", 1, true}, input, weight, bias, stride, padding, dilation,
-                  output_padding, groups);
-}
-Tensor conv_transpose2d_input(const Tensor& input, const Tensor& weight, const Tensor& bias,
-                              IntArrayRef stride, IntArrayRef padding, IntArrayRef output_padding,
-                              int64_t groups, IntArrayRef dilation) {
-  return convolve({"conv_transpose2d", 2, true}, input, weight, bias, stride, padding, dilation,
-                  output_padding, groups);
-}
-Tensor conv_transpose3d_input(const Tensor& input, const Tensor& weight, const Tensor& bias,
-                              IntArrayRef stride, IntArrayRef padding, IntArrayRef output_padding,
-                              int64_t groups, IntArrayRef dilation) {
-  return convolve({"conv_transpose3d", 3, true}, input, weight, bias, stride, padding, dilation,
-                  output_padding, groups);
 }
 
 }  // namespace tenon::ops

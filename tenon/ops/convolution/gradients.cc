@@ -7,7 +7,6 @@
 #include "tenon/generated/convolution/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/reduction/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/ops/convolution/geometry.h"
 
 namespace tenon::ops {

@@ -7,7 +7,6 @@
 #include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/copy/bodies.h"
 #include "tenon/generated/copy/functions.h"
-#include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/iter/overlap.h"
 #include "tenon/ops/device_stubs.h"
@@ -15,28 +14,10 @@
 
 namespace tenon::ops {
 
-void clone(const Tensor& self, std::optional<MemoryFormat>, Tensor& out) {
-  copy_elements(out, self, "clone");
-}
-
 Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
   TENON_CHECK(memory_format != MemoryFormat::Preserve, Value,
               "contiguous: memory_format preserve is not a format to be contiguous in");
   return self.is_contiguous(memory_format) ? self : self.clone(memory_format);
-}
-
-Tensor copy(const Tensor& self, const Tensor& src, bool non_blocking) {
-  return self.clone().copy_(src, non_blocking);
-}
-Tensor fill_Scalar(const Tensor& self, const Scalar& value) { return self.clone().fill_(value); }
-Tensor fill_Tensor(const Tensor& self, const Tensor& value) { return self.clone().fill_(value); }
-
-void copy_(Tensor& self, const Tensor& src, bool non_blocking) {
-  copy_elements(self, src, "copy_", non_blocking);
-}
-
-Tensor _copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
-  return dst.copy_(self, non_blocking);
 }
 
 Tensor _copy_from_and_resize(const Tensor& self, const Tensor& dst) {
@@ -60,15 +41,6 @@ Tensor pin_memory(const Tensor& self, std::optional<Device> device) {
   return ops::is_pinned(self, device) ? self : tenon::_pin_memory(self, device);
 }
 
-void pin_memory_copy(const Tensor& self, std::optional<Device>, Tensor& out) {
-  copy_elements(out, self, "pin_memory");
-}
-
-void to_copy(const Tensor& self, std::optional<DType>, std::optional<Layout>, std::optional<Device>,
-             std::optional<bool>, bool non_blocking, std::optional<MemoryFormat>, Tensor& out) {
-  copy_elements(out, self, "to", non_blocking);
-}
-
 Tensor to_dtype_layout(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
                        std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
                        bool copy, std::optional<MemoryFormat> memory_format) {
@@ -86,35 +58,12 @@ Tensor to_dtype_layout(const Tensor& self, std::optional<DType> dtype, std::opti
   return tenon::_to_copy(self, options, non_blocking, memory_format);
 }
 
-Tensor to_dtype(const Tensor& self, DType dtype, bool non_blocking, bool copy,
-                std::optional<MemoryFormat> memory_format) {
-  return ops::to_dtype_layout(self, dtype, {}, {}, {}, non_blocking, copy, memory_format);
-}
-
-Tensor to_device(const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy,
-                 std::optional<MemoryFormat> memory_format) {
-  return ops::to_dtype_layout(self, dtype, {}, device, {}, non_blocking, copy, memory_format);
-}
-
-Tensor to_other(const Tensor& self, const Tensor& other, bool non_blocking, bool copy,
-                std::optional<MemoryFormat> memory_format) {
-  return ops::to_dtype_layout(self, other.dtype(), {}, other.device(), {}, non_blocking, copy, memory_format);
-}
-
-Tensor type_as(const Tensor& self, const Tensor& other) {
-  return ops::to_other(self, other, false, false, {});
-}
-
-void fill__Scalar(Tensor& self, const Scalar& value) { fill_elements(self, value, "fill_"); }
 void fill__Tensor(Tensor& self, const Tensor& value) {
   if (!overlaps_itself(self.sizes(), self.strides())) return copy_elements(self, value, "fill_");
   Tensor one = make_empty({}, self.dtype(), self.device());
   copy_elements(one, value, "fill_");
   fill_elements(self, read_scalar(one), "fill_");
 }
-void zero_(Tensor& self) { zero_elements(self); }
-
-Scalar local_scalar_dense(const Tensor& self) { return read_scalar(self); }
 
 Scalar item(const Tensor& self) {
   TENON_CHECK(self.numel() == 1, Runtime,
@@ -159,10 +108,6 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   // An infinite distance is within an infinite allowance, but not close.
   return tenon::logical_or(close,
                            tenon::logical_and(tenon::isfinite(distance), tenon::le(distance, allowed)));
-}
-
-bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  return tenon::all(ops::isclose(self, other, rtol, atol, equal_nan)).item().to_bool();
 }
 
 namespace {

@@ -12,8 +12,6 @@
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/norm/functions.h"
 #include "tenon/generated/reduction/functions.h"
-#include "tenon/generated/unary/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/iter/geometry.h"
 #include "tenon/iter/promotion.h"
 #include "tenon/iter/result_shape.h"

@@ -2,9 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 
 #include "tenon/core/dispatch_dtype.h"

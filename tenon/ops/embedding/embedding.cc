@@ -174,24 +174,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag_padding(
   return {output, bags, bag_sizes, largest};
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(const Tensor& weight, const Tensor& indices,
-                                                         const Tensor& offsets, bool scale_grad_by_freq,
-                                                         int64_t mode, bool sparse,
-                                                         const Tensor& per_sample_weights,
-                                                         bool include_last_offset) {
-  return embedding_bag_padding(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-                               include_last_offset, std::nullopt);
-}
-
-std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag_of(const Tensor& weight, const Tensor& indices,
-                                                            const Tensor& offsets, bool scale_grad_by_freq,
-                                                            int64_t mode, bool sparse,
-                                                            const Tensor& per_sample_weights,
-                                                            bool include_last_offset, int64_t padding_idx) {
-  return embedding_bag_padding(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-                               include_last_offset, padding_idx);
-}
-
 Tensor& embedding_renorm_(Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
   TENON_CHECK(
       self.dim() == 2, Shape,

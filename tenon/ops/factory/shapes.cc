@@ -3,23 +3,14 @@
 
 #include <cmath>
 
-#include "tenon/core/tensor.h"
 #include "tenon/generated/factory/shapes.h"
 #include "tenon/ops/elements/elements.h"
-#include "tenon/ops/factory/triangles.h"
-#include "tenon/ops/forms/memory_format.h"
+#include "tenon/ops/factory/filled.h"
 
 namespace tenon::ops::shape {
-namespace {
-
-using OptDType = std::optional<DType>;
-using OptLayout = std::optional<Layout>;
-using OptDevice = std::optional<Device>;
-using OptBool = std::optional<bool>;
-using OptFormat = std::optional<MemoryFormat>;
 
 void set_new(OutputSpecs& out, IntArrayRef size, DType dtype, OptLayout layout, OptDevice device,
-             OptBool pin_memory, const char* op, Elements elements = Elements::Any) {
+             OptBool pin_memory, const char* op, Elements elements) {
   check_memory(out, layout, pin_memory, device.value_or(kCPU), op);
   out.set(0, size, dtype, elements);
 }
@@ -30,8 +21,6 @@ void set_new_like(OutputSpecs& out, HeaderRef self, OptDType dtype, OptLayout la
   set_in_format(out, self, dtype.value_or(self.dtype()), memory_format.value_or(MemoryFormat::Preserve),
                 "empty_like", elements);
 }
-
-}  // namespace
 
 void empty(OutputSpecs& out, IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device,
            OptBool pin_memory, OptFormat memory_format) {
@@ -60,19 +49,6 @@ void empty_like(OutputSpecs& out, HeaderRef self, OptDType dtype, OptLayout layo
                 OptBool pin_memory, OptFormat memory_format) {
   set_new_like(out, self, dtype, layout, device, pin_memory, memory_format, Elements::Any);
 }
-void zeros_like(OutputSpecs& out, HeaderRef self, OptDType dtype, OptLayout layout, OptDevice device,
-                OptBool pin_memory, OptFormat memory_format) {
-  set_new_like(out, self, dtype, layout, device, pin_memory, memory_format, Elements::Zero);
-}
-
-void zeros(OutputSpecs& out, IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device,
-           OptBool pin_memory) {
-  set_new(out, size, dtype.value_or(default_dtype()), layout, device, pin_memory, "zeros", Elements::Zero);
-}
-void ones(OutputSpecs& out, IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device,
-          OptBool pin_memory) {
-  set_new(out, size, dtype.value_or(default_dtype()), layout, device, pin_memory, "ones");
-}
 
 void full(OutputSpecs& out, IntArrayRef size, const Scalar& fill_value, OptDType dtype, OptLayout layout,
           OptDevice device, OptBool pin_memory) {
@@ -92,17 +68,6 @@ void scalar_tensor(OutputSpecs& out, const Scalar& s, OptDType dtype, OptLayout 
   const DType type = dtype.value_or(default_dtype());
   check_fits(s, type, "scalar_tensor");
   set_new(out, {}, type, layout, device, pin_memory, "scalar_tensor", elements_of(s));
-}
-
-void new_empty(OutputSpecs& out, HeaderRef self, IntArrayRef size, OptDType dtype, OptLayout layout,
-               OptDevice device, OptBool pin_memory) {
-  set_new(out, size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin_memory,
-          "new_empty");
-}
-void new_zeros(OutputSpecs& out, HeaderRef self, IntArrayRef size, OptDType dtype, OptLayout layout,
-               OptDevice device, OptBool pin_memory) {
-  set_new(out, size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin_memory,
-          "new_zeros", Elements::Zero);
 }
 
 void new_full(OutputSpecs& out, HeaderRef self, IntArrayRef size, const Scalar& fill_value, OptDType dtype,
@@ -147,14 +112,6 @@ void arange_start_step(OutputSpecs& out, const Scalar& start, const Scalar& end,
               fmt::format("arange: not implemented for {}", name(type)));
   set_new(out, {count}, type, layout, device, pin_memory, "arange");
 }
-void arange_start(OutputSpecs& out, const Scalar& start, const Scalar& end, OptDType dtype, OptLayout layout,
-                  OptDevice device, OptBool pin_memory) {
-  arange_start_step(out, start, end, 1, dtype, layout, device, pin_memory);
-}
-void arange(OutputSpecs& out, const Scalar& end, OptDType dtype, OptLayout layout, OptDevice device,
-            OptBool pin_memory) {
-  arange_start_step(out, 0, end, 1, dtype, layout, device, pin_memory);
-}
 
 void linspace(OutputSpecs& out, const Scalar& start, const Scalar& end, int64_t steps, OptDType dtype,
               OptLayout layout, OptDevice device, OptBool pin_memory) {
@@ -171,27 +128,6 @@ void eye_m(OutputSpecs& out, int64_t n, int64_t m, OptDType dtype, OptLayout lay
            OptBool pin_memory) {
   TENON_CHECK(n >= 0 && m >= 0, Value, fmt::format("eye: n and m must not be negative, got {} and {}", n, m));
   set_new(out, {n, m}, dtype.value_or(default_dtype()), layout, device, pin_memory, "eye", Elements::Zero);
-}
-void eye(OutputSpecs& out, int64_t n, OptDType dtype, OptLayout layout, OptDevice device,
-         OptBool pin_memory) {
-  eye_m(out, n, n, dtype, layout, device, pin_memory);
-}
-
-void new_empty_strided(OutputSpecs& out, HeaderRef self, IntArrayRef size, IntArrayRef stride, OptDType dtype,
-                       OptLayout layout, OptDevice device, OptBool pin_memory) {
-  empty_strided(out, size, stride, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
-                pin_memory);
-}
-
-void tril_indices(OutputSpecs& out, int64_t row, int64_t col, int64_t offset, OptDType dtype,
-                  OptLayout layout, OptDevice device, OptBool pin_memory) {
-  const int64_t places = triangle_places(true, row, col, offset);
-  set_new(out, {2, places}, dtype.value_or(DType::Int64), layout, device, pin_memory, "tril_indices");
-}
-void triu_indices(OutputSpecs& out, int64_t row, int64_t col, int64_t offset, OptDType dtype,
-                  OptLayout layout, OptDevice device, OptBool pin_memory) {
-  const int64_t places = triangle_places(false, row, col, offset);
-  set_new(out, {2, places}, dtype.value_or(DType::Int64), layout, device, pin_memory, "triu_indices");
 }
 
 }  // namespace tenon::ops::shape

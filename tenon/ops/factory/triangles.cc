@@ -7,14 +7,12 @@
 
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/bodies.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/ops/elements/elements.h"
+#include "tenon/ops/factory/filled.h"
 #include "tenon/ops/factory/from_data.h"
-#include "tenon/ops/factory/triangles.h"
 
 namespace tenon::ops {
 namespace {
@@ -62,6 +60,15 @@ int64_t count(bool low, int64_t row, int64_t col, int64_t offset, const char* op
   return static_cast<int64_t>(places);
 }
 
+}  // namespace
+
+Tensor tril(const Tensor& self, int64_t diagonal) {
+  return tenon::masked_fill(self, tenon::gt(distance(self, "tril"), diagonal), 0);
+}
+Tensor triu(const Tensor& self, int64_t diagonal) {
+  return tenon::masked_fill(self, tenon::lt(distance(self, "triu"), diagonal), 0);
+}
+
 void fill_indices(bool low, int64_t row, int64_t col, int64_t offset, Tensor& out, const char* op) {
   std::vector<int64_t> rows, columns;
   if (col > 0) {
@@ -76,26 +83,6 @@ void fill_indices(bool low, int64_t row, int64_t col, int64_t offset, Tensor& ou
   const int64_t n = static_cast<int64_t>(columns.size());
   const Tensor places = from_blob(rows.data(), {2, n}, TensorOptions().dtype(DType::Int64));
   copy_elements(out, places, op);
-}
-
-}  // namespace
-
-Tensor tril(const Tensor& self, int64_t diagonal) {
-  return tenon::masked_fill(self, tenon::gt(distance(self, "tril"), diagonal), 0);
-}
-Tensor triu(const Tensor& self, int64_t diagonal) {
-  return tenon::masked_fill(self, tenon::lt(distance(self, "triu"), diagonal), 0);
-}
-Tensor& tril_(Tensor& self, int64_t diagonal) { return self.copy_(tenon::tril(self, diagonal)); }
-Tensor& triu_(Tensor& self, int64_t diagonal) { return self.copy_(tenon::triu(self, diagonal)); }
-
-void tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType>, std::optional<Layout>,
-                  std::optional<Device>, std::optional<bool>, Tensor& out) {
-  fill_indices(true, row, col, offset, out, "tril_indices");
-}
-void triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType>, std::optional<Layout>,
-                  std::optional<Device>, std::optional<bool>, Tensor& out) {
-  fill_indices(false, row, col, offset, out, "triu_indices");
 }
 
 int64_t triangle_places(bool low, int64_t row, int64_t col, int64_t offset) {

@@ -9,6 +9,7 @@
 #include "tenon/generated/view/functions.h"
 #include "tenon/generated/window/functions.h"
 #include "tenon/ops/fft/arguments.h"
+#include "tenon/ops/fft/transforms.h"
 
 namespace tenon::ops {
 namespace {
@@ -79,99 +80,35 @@ Tensor _fft_r2c_backward(const Tensor& grad, IntArrayRef dim, int64_t normalizat
   return tenon::_fft_c2r(middle_scaled(grad, last, n, 0.5), dim, normalization, n);
 }
 
-// Names, arguments and directions.
-
-namespace {
-
-/// What a family of names computes.
-struct Family {
+struct FftFamily {
   Tensor (*compute)(const Tensor& self, const FftSizes& what, const Norm& norm, bool forward, const char* op);
   bool forward;
   bool from_real = false;
   bool halved = false;  ///< Sizes are those of real results; `self` is half of their spectrum.
 };
-constexpr Family kFft{&to_complex, true}, kIfft{&to_complex, false};
-constexpr Family kRfft{&from_real, true, true}, kIhfft{&from_real, false, true};
-constexpr Family kHfft{&to_real, true, false, true}, kIrfft{&to_real, false, false, true};
+constexpr FftFamily kFft{&to_complex, true}, kIfft{&to_complex, false};
+constexpr FftFamily kRfft{&from_real, true, true}, kIhfft{&from_real, false, true};
+constexpr FftFamily kHfft{&to_real, true, false, true}, kIrfft{&to_real, false, false, true};
 
-Tensor along(const Family& family, const Tensor& self, std::optional<int64_t> n, int64_t dim,
-             const Norm& norm, const char* op) {
+Tensor transformed_along(const FftFamily& family, const Tensor& self, std::optional<int64_t> n, int64_t dim,
+                         Norm norm, const char* op) {
   if (family.from_real) check_real(self, op);
   return family.compute(self, fft_sizes(self, n, dim, family.halved, op), norm, family.forward, op);
 }
-Tensor along(const Family& family, const Tensor& self, Sizes s, Sizes dim, const Norm& norm, const char* op) {
+Tensor transformed_along(const FftFamily& family, const Tensor& self, Sizes s, Sizes dim, Norm norm,
+                         const char* op) {
   if (family.from_real) check_real(self, op);
   const bool some = family.from_real || family.halved;
   return family.compute(self, fft_sizes(self, s, dim, family.halved, some, op), norm, family.forward, op);
 }
 
-}  // namespace
-
-Tensor fft_fft(const Tensor& self, std::optional<int64_t> n, int64_t dim, Norm norm) {
-  return along(kFft, self, n, dim, norm, "fft_fft");
-}
-Tensor fft_fft2(const Tensor& self, Sizes s, IntArrayRef dim, Norm norm) {
-  return along(kFft, self, s, Sizes(dim), norm, "fft_fft2");
-}
-Tensor fft_fftn(const Tensor& self, Sizes s, Sizes dim, Norm norm) {
-  return along(kFft, self, s, dim, norm, "fft_fftn");
-}
-Tensor fft_ifft(const Tensor& self, std::optional<int64_t> n, int64_t dim, Norm norm) {
-  return along(kIfft, self, n, dim, norm, "fft_ifft");
-}
-Tensor fft_ifft2(const Tensor& self, Sizes s, IntArrayRef dim, Norm norm) {
-  return along(kIfft, self, s, Sizes(dim), norm, "fft_ifft2");
-}
-Tensor fft_ifftn(const Tensor& self, Sizes s, Sizes dim, Norm norm) {
-  return along(kIfft, self, s, dim, norm, "fft_ifftn");
-}
-Tensor fft_rfft(const Tensor& self, std::optional<int64_t> n, int64_t dim, Norm norm) {
-  return along(kRfft, self, n, dim, norm, "fft_rfft");
-}
-Tensor fft_rfft2(const Tensor& self, Sizes s, IntArrayRef dim, Norm norm) {
-  return along(kRfft, self, s, Sizes(dim), norm, "fft_rfft2");
-}
-Tensor fft_rfftn(const Tensor& self, Sizes s, Sizes dim, Norm norm) {
-  return along(kRfft, self, s, dim, norm, "fft_rfftn");
-}
-Tensor fft_irfft(const Tensor& self, std::optional<int64_t> n, int64_t dim, Norm norm) {
-  return along(kIrfft, self, n, dim, norm, "fft_irfft");
-}
-Tensor fft_irfft2(const Tensor& self, Sizes s, IntArrayRef dim, Norm norm) {
-  return along(kIrfft, self, s, Sizes(dim), norm, "fft_irfft2");
-}
-Tensor fft_irfftn(const Tensor& self, Sizes s, Sizes dim, Norm norm) {
-  return along(kIrfft, self, s, dim, norm, "fft_irfftn");
-}
-Tensor fft_hfft(const Tensor& self, std::optional<int64_t> n, int64_t dim, Norm norm) {
-  return along(kHfft, self, n, dim, norm, "fft_hfft");
-}
-Tensor fft_hfft2(const Tensor& self, Sizes s, IntArrayRef dim, Norm norm) {
-  return along(kHfft, self, s, Sizes(dim), norm, "fft_hfft2");
-}
-Tensor fft_hfftn(const Tensor& self, Sizes s, Sizes dim, Norm norm) {
-  return along(kHfft, self, s, dim, norm, "fft_hfftn");
-}
-Tensor fft_ihfft(const Tensor& self, std::optional<int64_t> n, int64_t dim, Norm norm) {
-  return along(kIhfft, self, n, dim, norm, "fft_ihfft");
-}
-Tensor fft_ihfft2(const Tensor& self, Sizes s, IntArrayRef dim, Norm norm) {
-  return along(kIhfft, self, s, Sizes(dim), norm, "fft_ihfft2");
-}
-Tensor fft_ihfftn(const Tensor& self, Sizes s, Sizes dim, Norm norm) {
-  return along(kIhfft, self, s, dim, norm, "fft_ihfftn");
-}
-
-namespace {
-
-DType frequency_dtype(std::optional<DType> dtype, const char* op) {
+static DType frequency_dtype(std::optional<DType> dtype, const char* op) {
   const DType wanted = dtype.value_or(default_dtype());
   TENON_CHECK(is_floating_point(wanted) || is_complex(wanted), Type,
               fmt::format("{}: expected a floating or complex `dtype`, got {}", op, name(wanted)));
   return wanted;
 }
 
-/// Whole numbers from `begin` up to `end`, and after them from `again` up to 0, over n * d.
 Tensor frequencies(int64_t n, double d, int64_t end, int64_t again, std::optional<DType> dtype,
                    std::optional<Device> device, const char* op) {
   const DType wanted = frequency_dtype(dtype, op);
@@ -184,7 +121,7 @@ Tensor frequencies(int64_t n, double d, int64_t end, int64_t again, std::optiona
   return real == wanted ? k : k.to(wanted);
 }
 
-Tensor rolled(const Tensor& self, Sizes dim, bool up, const char* op) {
+Tensor frequencies_shifted(const Tensor& self, Sizes dim, bool up, const char* op) {
   Dims dims, shifts;
   if (dim) {
     for (const int64_t d : *dim) dims.push_back(wrap_dim(d, self.dim(), op));
@@ -197,18 +134,5 @@ Tensor rolled(const Tensor& self, Sizes dim, bool up, const char* op) {
   }
   return dims.empty() ? self.clone() : tenon::roll(self, shifts, dims);
 }
-
-}  // namespace
-
-Tensor fft_fftfreq(int64_t n, double d, std::optional<DType> dtype, std::optional<Layout>,
-                   std::optional<Device> device, std::optional<bool>) {
-  return frequencies(n, d, (n + 1) / 2, -(n / 2), dtype, device, "fft_fftfreq");
-}
-Tensor fft_rfftfreq(int64_t n, double d, std::optional<DType> dtype, std::optional<Layout>,
-                    std::optional<Device> device, std::optional<bool>) {
-  return frequencies(n, d, n / 2 + 1, 0, dtype, device, "fft_rfftfreq");
-}
-Tensor fft_fftshift(const Tensor& self, Sizes dim) { return rolled(self, dim, true, "fft_fftshift"); }
-Tensor fft_ifftshift(const Tensor& self, Sizes dim) { return rolled(self, dim, false, "fft_ifftshift"); }
 
 }  // namespace tenon::ops

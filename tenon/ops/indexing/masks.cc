@@ -6,7 +6,6 @@
 #include "tenon/generated/indexing/bodies.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/reduction/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/device_stubs.h"
 
@@ -43,10 +42,6 @@ Tensor nonzero(const Tensor& self) {
   TENON_CHECK(!self.is_meta(), NotImplemented,
               "nonzero: the shape of the result depends on the data, which a meta tensor lacks");
   return nonzero_stub(self.device(), self);
-}
-
-std::vector<Tensor> nonzero_numpy(const Tensor& self) {
-  return tenon::nonzero(self.dim() == 0 ? self.unsqueeze(0) : self).unbind(1);
 }
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {

@@ -2,8 +2,6 @@
 // name, or at positions in the flattened tensor.
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "tenon/generated/indexing/bodies.h"
 #include "tenon/generated/view/bodies.h"
 #include "tenon/ops/device_stubs.h"

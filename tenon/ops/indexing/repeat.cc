@@ -5,7 +5,6 @@
 
 #include "tenon/generated/indexing/bodies.h"
 #include "tenon/generated/indexing/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/iter/geometry.h"
 #include "tenon/ops/elements/elements.h"
 
@@ -55,7 +54,5 @@ Tensor repeat_interleave_self_Tensor(const Tensor& self, const Tensor& repeats, 
   const Tensor counts = repeats.reshape({repeats.numel()}).expand({size});
   return tenon::index_select(source, d, tenon::repeat_interleave(counts, output_size));
 }
-
-std::vector<Tensor> where_default(const Tensor& condition) { return tenon::nonzero_numpy(condition); }
 
 }  // namespace tenon::ops

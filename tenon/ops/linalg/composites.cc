@@ -40,11 +40,6 @@ Tensor identity_like(const Tensor& square) {
 
 }  // namespace
 
-Tensor linalg_cholesky(const Tensor& self, bool upper) {
-  return std::get<0>(tenon::linalg_cholesky_ex(self, upper, true));
-}
-Tensor cholesky(const Tensor& self, bool upper) { return tenon::linalg_cholesky(self, upper); }
-
 Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   const Tensor first = upper ? adjoint_of(input2) : input2, second = upper ? input2 : adjoint_of(input2);
   const Tensor half = tenon::linalg_solve_triangular(first, self, false);
@@ -56,12 +51,6 @@ Tensor cholesky_inverse(const Tensor& self, bool upper) {
   return tenon::cholesky_solve(identity_like(self), upper ? tenon::triu(self) : tenon::tril(self), upper);
 }
 
-Tensor linalg_inv(const Tensor& A) { return std::get<0>(tenon::linalg_inv_ex(A, true)); }
-Tensor inverse(const Tensor& self) { return tenon::linalg_inv(self); }
-
-Tensor linalg_solve(const Tensor& A, const Tensor& B, bool left) {
-  return std::get<0>(tenon::_linalg_solve_ex(A, B, left, true));
-}
 std::tuple<Tensor, Tensor> linalg_solve_ex(const Tensor& A, const Tensor& B, bool left, bool check_errors) {
   auto [result, LU, pivots, info] = tenon::_linalg_solve_ex(A, B, left, check_errors);
   return {result, info};
@@ -130,17 +119,11 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
       tenon::linalg_solve_triangular(L, tenon::matmul(P.transpose(-2, -1), B), false, true, true);
   return tenon::linalg_solve_triangular(U, half, true);
 }
-Tensor lu_solve(const Tensor& self, const Tensor& LU_data, const Tensor& LU_pivots) {
-  return tenon::linalg_lu_solve(LU_data, LU_pivots, self);
-}
 
 std::tuple<Tensor, Tensor> linalg_ldl_factor(const Tensor& self, bool hermitian) {
   auto [LD, pivots, info] = tenon::linalg_ldl_factor_ex(self, hermitian, true);
   return {LD, pivots};
 }
-
-Tensor linalg_det(const Tensor& A) { return std::get<0>(tenon::_linalg_det(A)); }
-Tensor det(const Tensor& self) { return tenon::linalg_det(self); }
 
 std::tuple<Tensor, Tensor> linalg_slogdet(const Tensor& A) {
   check_square(A, "A");
@@ -154,16 +137,11 @@ std::tuple<Tensor, Tensor> linalg_slogdet(const Tensor& A) {
   const Tensor sign = tenon::prod(tenon::mul(tenon::sgn(diagonal), signs), -1);
   return {sign, tenon::sum(tenon::log(tenon::abs(diagonal)), OptionalIntArrayRef{-1})};
 }
-std::tuple<Tensor, Tensor> slogdet(const Tensor& self) { return tenon::linalg_slogdet(self); }
 
 Tensor logdet(const Tensor& self) {
   auto [sign, logabsdet] = tenon::linalg_slogdet(self);
   if (self.is_complex()) return tenon::add(tenon::log(sign), logabsdet);
   return tenon::where(tenon::lt(sign, Scalar(0)), Scalar(static_cast<double>(NAN)), logabsdet);
-}
-
-std::tuple<Tensor, Tensor> qr(const Tensor& self, bool some) {
-  return tenon::linalg_qr(self, some ? "reduced" : "complete");
 }
 
 Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
@@ -179,9 +157,6 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
     q = tenon::sub(q, tenon::matmul(tenon::mul(t, v), tenon::matmul(adjoint_of(v), q)));
   }
   return q;
-}
-Tensor orgqr(const Tensor& self, const Tensor& input2) {
-  return tenon::linalg_householder_product(self, input2);
 }
 
 Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, bool left, bool transpose) {
@@ -200,24 +175,6 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
   return left ? tenon::matmul(used, input3) : tenon::matmul(input3, used);
 }
 
-std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& self, std::string_view UPLO) {
-  return tenon::_linalg_eigh(self, UPLO, true);
-}
-Tensor linalg_eigvalsh(const Tensor& self, std::string_view UPLO) {
-  return std::get<0>(tenon::_linalg_eigh(self, UPLO, wants_gradient(self)));
-}
-std::tuple<Tensor, Tensor> linalg_eig(const Tensor& self) { return tenon::_linalg_eig(self, true); }
-Tensor linalg_eigvals(const Tensor& self) {
-  return std::get<0>(tenon::_linalg_eig(self, wants_gradient(self)));
-}
-
-std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices,
-                                              std::optional<std::string_view> driver) {
-  return tenon::_linalg_svd(A, full_matrices, true, driver);
-}
-Tensor linalg_svdvals(const Tensor& A, std::optional<std::string_view> driver) {
-  return std::get<1>(tenon::_linalg_svd(A, false, wants_gradient(A), driver));
-}
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compute_uv) {
   if (compute_uv) {
     auto [U, S, Vh] = tenon::_linalg_svd(self, !some, true);

@@ -6,7 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "tenon/generated/activation/functions.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/complex/functions.h"
@@ -48,7 +47,6 @@ Tensor linalg_matrix_power(const Tensor& self, int64_t n) {
   }
   return result.is_same(self) ? tenon::clone(self) : result;
 }
-Tensor matrix_power(const Tensor& self, int64_t n) { return tenon::linalg_matrix_power(self, n); }
 
 namespace {
 
@@ -102,7 +100,6 @@ void linalg_matrix_exp(const Tensor& self, Tensor& out) {
     power = tenon::where(tenon::gt(times, Scalar(i)), tenon::matmul(power, power), power);
   copy_elements(out, power, "linalg_matrix_exp");
 }
-Tensor matrix_exp(const Tensor& self) { return tenon::linalg_matrix_exp(self); }
 
 Tensor linalg_pinv_atol_rtol_tensor(const Tensor& self, const Tensor& atol, const Tensor& rtol,
                                     bool hermitian) {
@@ -144,10 +141,6 @@ Tensor linalg_pinv_atol_rtol_float(const Tensor& self, std::optional<double> ato
   };
   return tenon::linalg_pinv(self, tensor(atol), tensor(rtol), hermitian);
 }
-Tensor linalg_pinv(const Tensor& self, double rcond, bool hermitian) {
-  return linalg_pinv_atol_rtol_float(self, 0.0, rcond, hermitian);
-}
-Tensor pinverse(const Tensor& self, double rcond) { return tenon::linalg_pinv(self, rcond, false); }
 
 namespace {
 

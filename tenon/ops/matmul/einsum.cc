@@ -10,7 +10,6 @@
 #include "tenon/generated/matmul/bodies.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/reduction/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/iter/geometry.h"
 
 namespace tenon::ops {

@@ -3,7 +3,6 @@
 
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/complex/functions.h"
 #include "tenon/generated/matmul/bodies.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/view/bodies.h"
@@ -125,8 +124,6 @@ Tensor outer(const Tensor& self, const Tensor& vec2) {
                           to_string(vec2.sizes())));
   return tenon::mul(self.unsqueeze(1), vec2);
 }
-
-Tensor vdot(const Tensor& self, const Tensor& other) { return tenon::dot(tenon::conj(self), other); }
 
 Tensor scaled(const Tensor& self, const Scalar& factor) {
   const bool one = !factor.is_complex() && factor.to_double() == 1;

@@ -3,11 +3,9 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/matmul/bodies.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/reduction/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/iter/geometry.h"
 #include "tenon/ops/matmul/factors.h"
 

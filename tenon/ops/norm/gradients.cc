@@ -5,7 +5,6 @@
 #include "tenon/generated/norm/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
-#include "tenon/generated/view/functions.h"
 
 namespace tenon::ops {
 namespace {

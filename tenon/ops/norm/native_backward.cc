@@ -6,7 +6,6 @@
 #include "tenon/generated/norm/bodies.h"
 #include "tenon/generated/norm/functions.h"
 #include "tenon/generated/reduction/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/ops/norm/checks.h"
 #include "tenon/ops/norm/gradients.h"
 

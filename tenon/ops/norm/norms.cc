@@ -3,7 +3,6 @@
 
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/norm/bodies.h"
 #include "tenon/generated/norm/functions.h"

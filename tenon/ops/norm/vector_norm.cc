@@ -111,18 +111,4 @@ Tensor linalg_vector_norm_backward(const Tensor& grad, const Tensor& self, const
   return tenon::mul(tenon::mul(self, tenon::pow(size, Scalar(p - 2))), scale);
 }
 
-Tensor norm(const Tensor& self, const Scalar& p) {
-  return tenon::linalg_vector_norm(self, p, std::nullopt, false, std::nullopt);
-}
-Tensor norm_dim(const Tensor& self, std::optional<Scalar> p, IntArrayRef dim, bool keepdim) {
-  return tenon::linalg_vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, std::nullopt);
-}
-Tensor norm_dim_dtype(const Tensor& self, std::optional<Scalar> p, IntArrayRef dim, bool keepdim,
-                      DType dtype) {
-  return tenon::linalg_vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, dtype);
-}
-Tensor norm_dtype(const Tensor& self, std::optional<Scalar> p, DType dtype) {
-  return tenon::linalg_vector_norm(self, p.value_or(Scalar(2)), std::nullopt, false, dtype);
-}
-
 }  // namespace tenon::ops

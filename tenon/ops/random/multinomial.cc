@@ -6,9 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/random/bodies.h"
-#include "tenon/generated/unary/functions.h"
 #include "tenon/ops/elements/elements.h"
 
 namespace tenon::ops {

@@ -332,10 +332,6 @@ Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, OptDType 
               [&](Place at) { result._philox_randint_(low, high, at.seed, at.offset); });
   return result;
 }
-Tensor randint_like(const Tensor& self, int64_t high, OptDType dtype, OptLayout layout, OptDevice device,
-                    OptBool pin_memory, std::optional<MemoryFormat> memory_format) {
-  return randint_like_low(self, 0, high, dtype, layout, device, pin_memory, memory_format);
-}
 
 Tensor& random__from(Tensor& self, int64_t from, std::optional<int64_t> to, const Generator& generator) {
   const int64_t high = to ? *to : largest_integer(self.dtype());
@@ -343,9 +339,6 @@ Tensor& random__from(Tensor& self, int64_t from, std::optional<int64_t> to, cons
   take_stream(self, generator, self.numel(), 2,
               [&](Place at) { self._philox_randint_(from, high, at.seed, at.offset); });
   return self;
-}
-Tensor& random__to(Tensor& self, int64_t to, const Generator& generator) {
-  return random__from(self, 0, to, generator);
 }
 Tensor& random_(Tensor& self, const Generator& generator) {
   const int64_t largest = largest_integer(self.dtype());
@@ -358,17 +351,11 @@ Tensor randn_generator(IntArrayRef size, const Generator& generator, OptDType dt
   result.normal_(0, 1, generator);
   return result;
 }
-Tensor randn(IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
-  return randn_generator(size, {}, dtype, layout, device, pin_memory);
-}
 Tensor rand_generator(IntArrayRef size, const Generator& generator, OptDType dtype, OptLayout layout,
                       OptDevice device, OptBool pin_memory) {
   Tensor result = tenon::empty(size, options_of(dtype, layout, device, pin_memory));
   result.uniform_(0, 1, generator);
   return result;
-}
-Tensor rand(IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
-  return rand_generator(size, {}, dtype, layout, device, pin_memory);
 }
 
 Tensor rand_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
@@ -391,18 +378,6 @@ Tensor randint_low_generator(int64_t low, int64_t high, IntArrayRef size, const 
               [&](Place at) { result._philox_randint_(low, high, at.seed, at.offset); });
   return result;
 }
-Tensor randint_generator(int64_t high, IntArrayRef size, const Generator& generator, OptDType dtype,
-                         OptLayout layout, OptDevice device, OptBool pin_memory) {
-  return randint_low_generator(0, high, size, generator, dtype, layout, device, pin_memory);
-}
-Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout,
-                   OptDevice device, OptBool pin_memory) {
-  return randint_low_generator(low, high, size, {}, dtype, layout, device, pin_memory);
-}
-Tensor randint(int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device,
-               OptBool pin_memory) {
-  return randint_low(0, high, size, dtype, layout, device, pin_memory);
-}
 
 Tensor randperm_generator(int64_t n, const Generator& generator, OptDType dtype, OptLayout layout,
                           OptDevice device, OptBool pin_memory) {
@@ -412,9 +387,6 @@ Tensor randperm_generator(int64_t n, const Generator& generator, OptDType dtype,
   Tensor result = tenon::empty({n}, options_of(type, layout, device, pin_memory));
   take_stream(result, generator, n, 2, [&](Place at) { result._philox_randperm_(at.seed, at.offset); });
   return result;
-}
-Tensor randperm(int64_t n, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
-  return randperm_generator(n, {}, dtype, layout, device, pin_memory);
 }
 
 }  // namespace tenon::ops

@@ -6,7 +6,6 @@
 
 #include "tenon/core/capture.h"
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/factory/functions.h"
 #include "tenon/generated/random/bodies.h"
 #include "tenon/generated/random/functions.h"
 #include "tenon/generated/random/shapes.h"

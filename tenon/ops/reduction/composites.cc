@@ -1,13 +1,11 @@
 // Operators made of reductions and pointwise operators, and the gradients of sums and extrema.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/complex/functions.h"
-#include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/reduction/bodies.h"
 #include "tenon/generated/reduction/functions.h"
@@ -64,13 +62,6 @@ Tensor aminmax_backward(const Tensor& grad_min, const Tensor& grad_max, const Te
                     ops::amax_backward(grad_min, self, min, dims, keepdim));
 }
 
-Tensor count_nonzero(const Tensor& self, IntArrayRef dim) {
-  return tenon::sum(tenon::ne(self, Scalar(0)), dim, false);
-}
-Tensor count_nonzero_along(const Tensor& self, std::optional<int64_t> dim) {
-  return ops::count_nonzero(self, dim ? IntArrayRef(*dim) : IntArrayRef());
-}
-
 Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
   if (self.sizes() == size) return self;
   const int64_t leading = self.dim() - static_cast<int64_t>(size.size());
@@ -124,8 +115,5 @@ Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& 
   const Tensor share = tenon::exp(tenon::sub(self, with_kept_dims(result, mask, keepdim)));
   return tenon::mul(with_kept_dims(grad, mask, keepdim), tenon::conj(share));
 }
-
-Tensor max_other(const Tensor& self, const Tensor& other) { return tenon::maximum(self, other); }
-Tensor min_other(const Tensor& self, const Tensor& other) { return tenon::minimum(self, other); }
 
 }  // namespace tenon::ops

@@ -23,8 +23,6 @@ double variance_slope(const Tensor& self, std::optional<IntArrayRef> dim, std::o
   const double divisor = static_cast<double>(n) - (correction ? correction->to_double() : 1.0);
   return 2 / (dim && self.dim() > 0 ? divisor : std::max(0.0, divisor));
 }
-Scalar correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
-
 /// |x|^2 is the sum of both parts' squares.
 Tensor complex_variance(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
                         bool keepdim) {
@@ -46,12 +44,6 @@ void var(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scala
   else
     tenon::_row_var_out(out, self, dim, correction, keepdim);
 }
-Tensor var_unbiased(const Tensor& self, bool unbiased) {
-  return tenon::var(self, std::nullopt, correction_of(unbiased), false);
-}
-Tensor var_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased, bool keepdim) {
-  return tenon::var(self, dim, correction_of(unbiased), keepdim);
-}
 
 void var_mean(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
               bool keepdim, Tensor& out0, Tensor& out1) {
@@ -61,13 +53,6 @@ void var_mean(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<
   } else {
     copy_both(tenon::_row_var_mean(self, dim, correction, keepdim), out0, out1);
   }
-}
-std::tuple<Tensor, Tensor> var_mean_unbiased(const Tensor& self, bool unbiased) {
-  return tenon::var_mean(self, std::nullopt, correction_of(unbiased), false);
-}
-std::tuple<Tensor, Tensor> var_mean_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased,
-                                        bool keepdim) {
-  return tenon::var_mean(self, dim, correction_of(unbiased), keepdim);
 }
 
 Tensor var_backward(const Tensor& grad, const Tensor& self, std::optional<IntArrayRef> dim,
@@ -86,12 +71,6 @@ void std(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scala
   else
     tenon::_row_std_out(out, self, dim, correction, keepdim);
 }
-Tensor std_unbiased(const Tensor& self, bool unbiased) {
-  return tenon::std(self, std::nullopt, correction_of(unbiased), false);
-}
-Tensor std_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased, bool keepdim) {
-  return tenon::std(self, dim, correction_of(unbiased), keepdim);
-}
 
 void std_mean(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
               bool keepdim, Tensor& out0, Tensor& out1) {
@@ -101,13 +80,6 @@ void std_mean(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<
   } else {
     copy_both(tenon::_row_std_mean(self, dim, correction, keepdim), out0, out1);
   }
-}
-std::tuple<Tensor, Tensor> std_mean_unbiased(const Tensor& self, bool unbiased) {
-  return tenon::std_mean(self, std::nullopt, correction_of(unbiased), false);
-}
-std::tuple<Tensor, Tensor> std_mean_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased,
-                                        bool keepdim) {
-  return tenon::std_mean(self, dim, correction_of(unbiased), keepdim);
 }
 
 Tensor std_backward(const Tensor& grad, const Tensor& result, const Tensor& self,

@@ -102,14 +102,6 @@ Tensor with_smoothing(const Tensor& self, const Tensor& target, const Tensor& we
 
 }  // namespace
 
-Tensor softmax_int(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  return tenon::_softmax(dtype ? self.to(*dtype) : self, dim, false);
-}
-
-Tensor log_softmax_int(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  return tenon::_log_softmax(dtype ? self.to(*dtype) : self, dim, false);
-}
-
 Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
                 int64_t ignore_index) {
   TENON_CHECK(self.dim() > 0, Shape, "nll_loss: `self` must have at least one dimension");

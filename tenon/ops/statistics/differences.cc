@@ -8,6 +8,7 @@
 #include "tenon/generated/statistics/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/iter/geometry.h"
+#include "tenon/ops/statistics/samples.h"
 #include "tenon/ops/tensor_operators.h"
 
 namespace tenon::ops {
@@ -23,12 +24,6 @@ Tensor along(const Tensor& vector, int64_t dim, int64_t rank) {
   sizes[at(dim)] = -1;
   return vector.reshape(sizes);
 }
-
-/// The distances of samples: one number, or the coordinates of each.
-struct Spacing {
-  Scalar step = 1;
-  Tensor coordinates;
-};
 
 Tensor slope(const Tensor& y, int64_t dim, const Spacing& spacing, int64_t edge_order) {
   const int64_t n = y.size(dim);
@@ -68,7 +63,8 @@ Tensor slope(const Tensor& y, int64_t dim, const Spacing& spacing, int64_t edge_
       {edge(0, 1, 2, step(0), step(1)), inner, -edge(n - 1, n - 2, n - 3, step(n - 2), step(n - 3))}, dim);
 }
 
-/// Slopes along `dims`, each with its own spacing, or all with the only one.
+}  // namespace
+
 std::vector<Tensor> slopes(const Tensor& self, IntArrayRef dims, std::span<const Spacing> spacing,
                            int64_t edge_order) {
   TENON_CHECK(edge_order == 1 || edge_order == 2, Value,
@@ -81,7 +77,6 @@ std::vector<Tensor> slopes(const Tensor& self, IntArrayRef dims, std::span<const
   return results;
 }
 
-/// The same where spacings are a list: one for each of the dimensions.
 std::vector<Tensor> slopes_of_list(const Tensor& self, IntArrayRef dims, const std::vector<Spacing>& spacing,
                                    int64_t edge_order) {
   TENON_CHECK(
@@ -109,6 +104,8 @@ std::vector<Spacing> coordinates_of(TensorList coordinates) {
   for (const Tensor& t : coordinates) all.push_back({1, t});
   return all;
 }
+
+namespace {
 
 Tensor areas(const Tensor& y, int64_t dim) { return (front(y, dim) + back(y, dim)) / 2; }
 
@@ -151,34 +148,6 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, c
   return result;
 }
 
-std::vector<Tensor> gradient_scalarint(const Tensor& self, std::optional<Scalar> spacing,
-                                       std::optional<int64_t> dim, int64_t edge_order) {
-  return slopes(self, dims_or_all(self, dim), steps_of(std::array{spacing.value_or(Scalar(1))}), edge_order);
-}
-std::vector<Tensor> gradient_scalararray(const Tensor& self, const Scalar& spacing, IntArrayRef dim,
-                                         int64_t edge_order) {
-  return slopes(self, dim, steps_of(std::array{spacing}), edge_order);
-}
-std::vector<Tensor> gradient_array(const Tensor& self, IntArrayRef dim, int64_t edge_order) {
-  return slopes(self, dim, steps_of(std::array{Scalar(1)}), edge_order);
-}
-std::vector<Tensor> gradient_scalarrayint(const Tensor& self, std::span<const Scalar> spacing,
-                                          std::optional<int64_t> dim, int64_t edge_order) {
-  return slopes_of_list(self, dims_or_all(self, dim), steps_of(spacing), edge_order);
-}
-std::vector<Tensor> gradient_scalarrayarray(const Tensor& self, std::span<const Scalar> spacing,
-                                            IntArrayRef dim, int64_t edge_order) {
-  return slopes_of_list(self, dim, steps_of(spacing), edge_order);
-}
-std::vector<Tensor> gradient_tensorarrayint(const Tensor& self, TensorList spacing,
-                                            std::optional<int64_t> dim, int64_t edge_order) {
-  return slopes_of_list(self, dims_or_all(self, dim), coordinates_of(spacing), edge_order);
-}
-std::vector<Tensor> gradient_tensorarray(const Tensor& self, TensorList spacing, IntArrayRef dim,
-                                         int64_t edge_order) {
-  return slopes_of_list(self, dim, coordinates_of(spacing), edge_order);
-}
-
 Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   const int64_t d = samples_dim(y, dim, "trapezoid");
   return has_samples(y, d) ? tenon::sum(areas_at(y, x, d), IntArrayRef(x.dim() == 1 ? d : dim)) : none(y, d);
@@ -187,7 +156,6 @@ Tensor trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
   const int64_t d = samples_dim(y, dim, "trapezoid");
   return has_samples(y, d) ? tenon::sum(areas(y, d), IntArrayRef(d)) * dx : none(y, d);
 }
-Tensor trapz_dx(const Tensor& y, double dx, int64_t dim) { return ops::trapezoid_dx(y, dx, dim); }
 Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   const int64_t d = samples_dim(y, dim, "cumulative_trapezoid");
   return has_samples(y, d) ? tenon::cumsum(areas_at(y, x, d), d) : none_running(y);

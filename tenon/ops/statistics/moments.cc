@@ -6,12 +6,10 @@
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/complex/functions.h"
-#include "tenon/generated/factory/functions.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/statistics/bodies.h"
 #include "tenon/generated/unary/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/ops/elements/elements.h"
 #include "tenon/ops/tensor_operators.h"
 

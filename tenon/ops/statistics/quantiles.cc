@@ -12,8 +12,8 @@
 #include "tenon/generated/statistics/bodies.h"
 #include "tenon/generated/statistics/functions.h"
 #include "tenon/generated/unary/functions.h"
-#include "tenon/generated/view/functions.h"
 #include "tenon/ops/elements/elements.h"
+#include "tenon/ops/statistics/samples.h"
 #include "tenon/ops/tensor_operators.h"
 
 namespace tenon::ops {
@@ -77,6 +77,16 @@ Tensor at_fractions(const Tensor& sorted, const Tensor& q, Between between, bool
   return tenon::lerp(found, next, (place - below).to(sorted.dtype()));
 }
 
+/// A result that is not there: NaN, where the dtype has one.
+Tensor of_none(const Tensor& self, const char* op) {
+  TENON_CHECK(
+      is_floating_point(self.dtype()), Value,
+      fmt::format("{}: `self`, {} of {}, has no elements", op, to_string(self.sizes()), name(self.dtype())));
+  return tenon::full({}, NAN, self.options());
+}
+
+}  // namespace
+
 Tensor quantile_of(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                    std::string_view interpolation, bool ignores_nan, const char* op) {
   const Between between = between_of(interpolation, op);
@@ -99,18 +109,6 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, std::optional<int64_t> d
   return q.dim() == 0 ? result.squeeze(0) : result;
 }
 
-Tensor fraction(const Tensor& self, double q) { return tenon::full({}, q, self.options()); }
-
-/// A result that is not there: NaN, where the dtype has one.
-Tensor of_none(const Tensor& self, const char* op) {
-  TENON_CHECK(
-      is_floating_point(self.dtype()), Value,
-      fmt::format("{}: `self`, {} of {}, has no elements", op, to_string(self.sizes()), name(self.dtype())));
-  return tenon::full({}, NAN, self.options());
-}
-
-}  // namespace
-
 Tensor median(const Tensor& self) {
   if (self.numel() == 0) return of_none(self, "median");
   return std::get<0>(tenon::median(self.reshape({-1}), 0));
@@ -118,23 +116,6 @@ Tensor median(const Tensor& self) {
 Tensor nanmedian(const Tensor& self) {
   if (self.numel() == 0) return of_none(self, "nanmedian");
   return std::get<0>(tenon::nanmedian(self.reshape({-1}), 0));
-}
-
-Tensor quantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                std::string_view interpolation) {
-  return quantile_of(self, q, dim, keepdim, interpolation, false, "quantile");
-}
-Tensor quantile_scalar(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
-                       std::string_view interpolation) {
-  return quantile_of(self, fraction(self, q), dim, keepdim, interpolation, false, "quantile");
-}
-Tensor nanquantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                   std::string_view interpolation) {
-  return quantile_of(self, q, dim, keepdim, interpolation, true, "nanquantile");
-}
-Tensor nanquantile_scalar(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
-                          std::string_view interpolation) {
-  return quantile_of(self, fraction(self, q), dim, keepdim, interpolation, true, "nanquantile");
 }
 
 }  // namespace tenon::ops

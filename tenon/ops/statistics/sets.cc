@@ -158,9 +158,6 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
   }
   return invert ? tenon::logical_not(found) : found;
 }
-Tensor isin_Tensor_Scalar(const Tensor& elements, const Scalar& test_element, bool, bool invert) {
-  return invert ? elements != test_element : elements == test_element;
-}
 Tensor isin_Scalar_Tensor(const Scalar& element, const Tensor& test_elements, bool, bool invert) {
   const Tensor found = tenon::any(test_elements == element);
   return invert ? tenon::logical_not(found) : found;

@@ -28,11 +28,6 @@ Tensor reshape(const Tensor& self, IntArrayRef shape) {
   return tenon::_unsafe_view(self.clone(MemoryFormat::Contiguous), sizes);
 }
 
-Tensor reshape_as(const Tensor& self, const Tensor& other) { return self.reshape(other.sizes()); }
-Tensor view_as(const Tensor& self, const Tensor& other) { return self.view(other.sizes()); }
-Tensor expand_as(const Tensor& self, const Tensor& other) { return self.expand(other.sizes()); }
-Tensor broadcast_to(const Tensor& self, IntArrayRef size) { return self.expand(size); }
-
 Tensor numpy_T(const Tensor& self) {
   Dims dims(at(self.dim()));
   std::iota(dims.begin(), dims.end(), 0);
@@ -66,10 +61,6 @@ Tensor movedim(const Tensor& self, IntArrayRef source, IntArrayRef destination) 
     d = static_cast<int64_t>(next++);
   }
   return self.permute(order);
-}
-
-Tensor movedim_int(const Tensor& self, int64_t source, int64_t destination) {
-  return ops::movedim(self, {source}, {destination});
 }
 
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
@@ -113,10 +104,6 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
       length <= size - first, Value,
       fmt::format("narrow: start ({}) + length ({}) exceeds dimension size ({})", first, length, size));
   return self.slice(dim, first, first + length, 1);
-}
-
-std::vector<Tensor> split_sizes(const Tensor& self, IntArrayRef split_size, int64_t dim) {
-  return tenon::split_with_sizes(self, split_size, dim);
 }
 
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {

@@ -101,21 +101,6 @@ Tensor unbind_backward(TensorList grads, IntArrayRef sizes, int64_t dim) {
   return tenon::stack(parts, d);
 }
 
-void select_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim, int64_t index,
-                     Tensor& out) {
-  copy_elements(ops::select(out, dim, index), grad_output, "select_backward");
-}
-
-void slice_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim,
-                    std::optional<int64_t> start, std::optional<int64_t> end, int64_t step, Tensor& out) {
-  copy_elements(ops::slice(out, dim, start, end, step), grad_output, "slice_backward");
-}
-
-void diagonal_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t offset, int64_t dim1,
-                       int64_t dim2, Tensor& out) {
-  copy_elements(ops::diagonal(out, offset, dim1, dim2), grad_output, "diagonal_backward");
-}
-
 void as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArrayRef input_strides,
                          int64_t input_offset, IntArrayRef size, IntArrayRef stride,
                          std::optional<int64_t> storage_offset, Tensor& out) {

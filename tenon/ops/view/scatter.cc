@@ -1,7 +1,6 @@
 // Copies of a tensor with one view of it replaced, and matrices made of their diagonals.
 #include <fmt/core.h>
 
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/iter/geometry.h"

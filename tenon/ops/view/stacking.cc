@@ -1,10 +1,8 @@
 // What joins and splits tensors by rank: atleast_nd, hstack and its kin, tensor_split and its kin, meshgrid.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <vector>
 
-#include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/iter/geometry.h"
@@ -124,8 +122,6 @@ std::vector<Tensor> meshgrid_indexing(TensorList tensors, std::string_view index
   if (swapped) std::swap(grids[0], grids[1]);
   return grids;
 }
-
-std::vector<Tensor> meshgrid(TensorList tensors) { return meshgrid_indexing(tensors, "ij"); }
 
 std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   check_rank(self, 1, "tensor_split");

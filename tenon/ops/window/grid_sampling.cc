@@ -8,7 +8,6 @@
 
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/matmul/functions.h"

@@ -10,12 +10,12 @@
 #include "tenon/iter/geometry.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements/elements.h"
+#include "tenon/ops/window/by_rank.h"
 #include "tenon/ops/window/spatial.h"
 
 namespace tenon::ops {
 namespace {
 
-enum Mode : int64_t { kReflect, kReplicate, kCircular };
 constexpr std::array<const char*, 3> kModes = {"reflection_pad", "replication_pad", "_pad_circular"};
 
 std::string pad_name(int64_t mode, size_t rank) {
@@ -36,15 +36,6 @@ Dims padded_sizes(IntArrayRef sizes, IntArrayRef pad, const char* op) {
     TENON_CHECK(fits && size >= 0, Shape,
                 fmt::format("{}: `pad` {} gives dimension {} of `self` {} a {} size", op, to_string(pad),
                             sizes.size() - 1 - i, to_string(sizes), fits ? "negative" : "too large"));
-  }
-  return result;
-}
-
-Dims negative(IntArrayRef pad, const char* op) {
-  Dims result = pad.to_dims();
-  for (int64_t& p : result) {
-    TENON_CHECK(p != INT64_MIN, Value, fmt::format("{}: `pad` must not have {}", op, p));
-    p = -p;
   }
   return result;
 }
@@ -160,10 +151,6 @@ void constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value, T
   if (to.numel() > 0) copy_elements(to, from, "constant_pad_nd");
 }
 
-Tensor constant_pad_nd_backward(const Tensor& grad, IntArrayRef pad) {
-  return tenon::constant_pad_nd(grad, negative(pad, "constant_pad_nd"), Scalar(0));
-}
-
 void pad_axes(const Tensor& self, IntArrayRef pad, int64_t mode, Tensor& out) {
   if (out.numel() == 0) return;
   axes_copy_stub(self.device(), self, pad_axes(self.sizes(), out.sizes(), pad, mode), Scalar(0), out);
@@ -177,61 +164,28 @@ void pad_axes_backward(const Tensor& grad, IntArrayRef input_size, IntArrayRef p
   axes_sum_stub(grad.device(), grad, axes, false, out);
 }
 
-// PyTorch's names, each for one number of axes.
+Dims negative(IntArrayRef pad, const char* op) {
+  Dims result = pad.to_dims();
+  for (int64_t& p : result) {
+    TENON_CHECK(p != INT64_MIN, Value, fmt::format("{}: `pad` must not have {}", op, p));
+    p = -p;
+  }
+  return result;
+}
 
-namespace {
-Tensor pad_as(const Tensor& self, IntArrayRef padding, int64_t mode, size_t rank) {
+Tensor pad_as(const Tensor& self, IntArrayRef padding, PadMode mode, size_t rank) {
   const std::string op = pad_name(mode, rank);
   TENON_CHECK(padding.size() == 2 * rank || padding.size() == 1, Value,
               fmt::format("{}: `padding` must have {} numbers, got {}", op, 2 * rank, to_string(padding)));
   return tenon::_pad_axes(self, per_axis(padding, 2 * rank, op.c_str(), "padding"), mode);
 }
-Tensor pad_backward_as(const Tensor& grad, const Tensor& self, IntArrayRef padding, int64_t mode,
+Tensor pad_backward_as(const Tensor& grad, const Tensor& self, IntArrayRef padding, PadMode mode,
                        size_t rank) {
   const std::string op = pad_name(mode, rank) + "_backward";
   check_gradient_of(grad, self, op.c_str());
   return tenon::_pad_axes_backward(grad, self.sizes(), per_axis(padding, 2 * rank, op.c_str(), "padding"),
                                    mode);
 }
-}  // namespace
-
-Tensor reflection_pad1d(const Tensor& self, IntArrayRef padding) {
-  return pad_as(self, padding, kReflect, 1);
-}
-Tensor reflection_pad2d(const Tensor& self, IntArrayRef padding) {
-  return pad_as(self, padding, kReflect, 2);
-}
-Tensor reflection_pad3d(const Tensor& self, IntArrayRef padding) {
-  return pad_as(self, padding, kReflect, 3);
-}
-Tensor replication_pad1d(const Tensor& self, IntArrayRef padding) {
-  return pad_as(self, padding, kReplicate, 1);
-}
-Tensor replication_pad2d(const Tensor& self, IntArrayRef padding) {
-  return pad_as(self, padding, kReplicate, 2);
-}
-Tensor replication_pad3d(const Tensor& self, IntArrayRef padding) {
-  return pad_as(self, padding, kReplicate, 3);
-}
-Tensor reflection_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
-  return pad_backward_as(grad_output, self, padding, kReflect, 1);
-}
-Tensor reflection_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
-  return pad_backward_as(grad_output, self, padding, kReflect, 2);
-}
-Tensor reflection_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
-  return pad_backward_as(grad_output, self, padding, kReflect, 3);
-}
-Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
-  return pad_backward_as(grad_output, self, padding, kReplicate, 1);
-}
-Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
-  return pad_backward_as(grad_output, self, padding, kReplicate, 2);
-}
-Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
-  return pad_backward_as(grad_output, self, padding, kReplicate, 3);
-}
-Tensor pad_circular(const Tensor& self, IntArrayRef pad) { return tenon::_pad_axes(self, pad, kCircular); }
 
 Tensor pad(const Tensor& self, IntArrayRef pad, std::string_view mode, std::optional<double> value) {
   if (mode == "constant") return tenon::constant_pad_nd(self, pad, value ? Scalar(*value) : Scalar(0));

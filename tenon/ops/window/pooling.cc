@@ -10,6 +10,7 @@
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements/elements.h"
 #include "tenon/ops/forms/memory_format.h"
+#include "tenon/ops/window/by_rank.h"
 #include "tenon/ops/window/spatial.h"
 
 namespace tenon::ops {
@@ -321,9 +322,6 @@ Tensor max_pool_backward(const Tensor& grad, IntArrayRef input_size, const Tenso
   return added.reshape(sizes).permute(back);
 }
 
-// PyTorch's names, each for one number of axes.
-
-namespace {
 Tensor average(size_t rank, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
                IntArrayRef padding, bool ceil_mode, bool count_include_pad,
                std::optional<int64_t> divisor_override) {
@@ -346,7 +344,6 @@ std::tuple<Tensor, Tensor> maximum(size_t rank, const Tensor& self, IntArrayRef 
   return tenon::_max_pool(self, per_axis(kernel_size, rank, op.c_str(), "kernel_size"), stride, padding,
                           dilation, ceil_mode);
 }
-/// Places are found with the values only where a derivative will ask for them.
 Tensor maximum_values(size_t rank, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
                       IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
   if (thread_state.grad_enabled && self.requires_grad())
@@ -377,102 +374,9 @@ Tensor adaptive_average_backward(size_t rank, const Tensor& grad, const Tensor& 
   check_gradient_of(grad, self, "adaptive_avg_pool backward");
   return tenon::_adaptive_avg_pool_backward(grad, self.sizes(), spatial_sizes(grad.sizes(), rank));
 }
-}  // namespace
-
-Tensor avg_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                  bool ceil_mode, bool count_include_pad) {
-  return average(1, self, kernel_size, stride, padding, ceil_mode, count_include_pad, {});
-}
-Tensor avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                  bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
-  return average(2, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
-}
-Tensor avg_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                  bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
-  return average(3, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
-}
-Tensor avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size,
-                           IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool count_include_pad,
-                           std::optional<int64_t> divisor_override) {
-  return average_backward(2, grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                          divisor_override);
-}
-Tensor avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size,
-                           IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool count_include_pad,
-                           std::optional<int64_t> divisor_override) {
-  return average_backward(3, grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                          divisor_override);
-}
-
-std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntArrayRef kernel_size,
-                                                   IntArrayRef stride, IntArrayRef padding,
-                                                   IntArrayRef dilation, bool ceil_mode) {
-  return maximum(1, self, kernel_size, stride, padding, dilation, ceil_mode);
-}
-std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntArrayRef kernel_size,
-                                                   IntArrayRef stride, IntArrayRef padding,
-                                                   IntArrayRef dilation, bool ceil_mode) {
-  return maximum(2, self, kernel_size, stride, padding, dilation, ceil_mode);
-}
-std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& self, IntArrayRef kernel_size,
-                                                   IntArrayRef stride, IntArrayRef padding,
-                                                   IntArrayRef dilation, bool ceil_mode) {
-  return maximum(3, self, kernel_size, stride, padding, dilation, ceil_mode);
-}
-Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                  IntArrayRef dilation, bool ceil_mode) {
-  return maximum_values(1, self, kernel_size, stride, padding, dilation, ceil_mode);
-}
-Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                  IntArrayRef dilation, bool ceil_mode) {
-  return maximum_values(2, self, kernel_size, stride, padding, dilation, ceil_mode);
-}
-Tensor max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                  IntArrayRef dilation, bool ceil_mode) {
-  return maximum_values(3, self, kernel_size, stride, padding, dilation, ceil_mode);
-}
-Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, const Tensor& self,
-                                        IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                                        IntArrayRef dilation, bool ceil_mode, const Tensor& indices) {
-  return maximum_backward(2, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices);
-}
-Tensor max_pool3d_with_indices_backward(const Tensor& grad_output, const Tensor& self,
-                                        IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                                        IntArrayRef dilation, bool ceil_mode, const Tensor& indices) {
-  return maximum_backward(3, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices);
-}
-
-Tensor adaptive_avg_pool1d(const Tensor& self, IntArrayRef output_size) {
-  return tenon::_adaptive_avg_pool(self, adaptive_size("adaptive_avg_pool", 1, output_size));
-}
-Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size) {
-  return tenon::_adaptive_avg_pool(self, adaptive_size("adaptive_avg_pool", 2, output_size));
-}
-Tensor adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size) {
-  return tenon::_adaptive_avg_pool(self, adaptive_size("adaptive_avg_pool", 3, output_size));
-}
-Tensor adaptive_avg_pool2d_backward(const Tensor& grad_output, const Tensor& self) {
-  return adaptive_average_backward(2, grad_output, self);
-}
-Tensor adaptive_avg_pool3d_backward(const Tensor& grad_output, const Tensor& self) {
-  return adaptive_average_backward(3, grad_output, self);
-}
-std::tuple<Tensor, Tensor> adaptive_max_pool1d(const Tensor& self, IntArrayRef output_size) {
-  return tenon::_adaptive_max_pool(self, adaptive_size("adaptive_max_pool", 1, output_size));
-}
-std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntArrayRef output_size) {
-  return tenon::_adaptive_max_pool(self, adaptive_size("adaptive_max_pool", 2, output_size));
-}
-std::tuple<Tensor, Tensor> adaptive_max_pool3d(const Tensor& self, IntArrayRef output_size) {
-  return tenon::_adaptive_max_pool(self, adaptive_size("adaptive_max_pool", 3, output_size));
-}
-Tensor adaptive_max_pool2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
-  check_gradient_of(grad_output, self, "adaptive_max_pool2d_backward");
-  return tenon::_max_pool_backward(grad_output, self.sizes(), indices, 2);
-}
-Tensor adaptive_max_pool3d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
-  check_gradient_of(grad_output, self, "adaptive_max_pool3d_backward");
-  return tenon::_max_pool_backward(grad_output, self.sizes(), indices, 3);
+Tensor adaptive_maximum_backward(size_t rank, const Tensor& grad, const Tensor& self, const Tensor& indices) {
+  check_gradient_of(grad, self, (with_rank("adaptive_max_pool", rank) + "_backward").c_str());
+  return tenon::_max_pool_backward(grad, self.sizes(), indices, static_cast<int64_t>(rank));
 }
 
 }  // namespace tenon::ops

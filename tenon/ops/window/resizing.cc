@@ -9,13 +9,11 @@
 #include "tenon/generated/window/shapes.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements/elements.h"
+#include "tenon/ops/window/by_rank.h"
 #include "tenon/ops/window/spatial.h"
 
 namespace tenon::ops {
 namespace {
-
-/// The last two: with antialias.
-enum Mode : int64_t { kNearest, kNearestExact, kLinear, kCubic, kLinearMean, kCubicMean };
 
 /// PyTorch's name of a mode for a number of axes.
 std::string resize_name(int64_t mode, size_t rank) {
@@ -231,15 +229,12 @@ void upsample_backward(const Tensor& grad, IntArrayRef input_size, int64_t mode,
   axes_sum_stub(grad.device(), grad, axes, false, out);
 }
 
-// PyTorch's names: one for each mode and number of axes.
-
 namespace {
 
-using Scale = std::optional<double>;
-
-template <class... S>
-std::array<double, sizeof...(S)> scales_of(S... scales) {
-  return {scales.value_or(0)...};
+std::vector<double> numbers(Scales scales) {
+  std::vector<double> result;
+  for (const std::optional<double> scale : scales) result.push_back(scale.value_or(0));
+  return result;
 }
 
 void check_rank(IntArrayRef output_size, int64_t mode, size_t rank) {
@@ -248,27 +243,26 @@ void check_rank(IntArrayRef output_size, int64_t mode, size_t rank) {
                           to_string(output_size)));
 }
 
-template <class... S>
-Tensor resize(const Tensor& self, IntArrayRef output_size, int64_t mode, bool align_corners, S... scales) {
-  check_rank(output_size, mode, sizeof...(S));
-  return tenon::_upsample(self, output_size, mode, align_corners, scales_of(scales...));
+}  // namespace
+
+Tensor resize(const Tensor& self, IntArrayRef output_size, ResizeMode mode, bool align_corners,
+              Scales scales) {
+  check_rank(output_size, mode, scales.size());
+  return tenon::_upsample(self, output_size, mode, align_corners, numbers(scales));
 }
 
-template <class... S>
-Tensor resize_backward(const Tensor& grad, IntArrayRef output_size, IntArrayRef input_size, int64_t mode,
-                       bool align_corners, S... scales) {
-  check_rank(output_size, mode, sizeof...(S));
-  TENON_CHECK(
-      grad.sizes().size() == sizeof...(S) + 2 && spatial_sizes(grad.sizes(), sizeof...(S)) == output_size,
-      Shape,
-      fmt::format("{}_backward: the gradient {} does not have `output_size` {}",
-                  resize_name(mode, sizeof...(S)), to_string(grad.sizes()), to_string(output_size)));
-  return tenon::_upsample_backward(grad, input_size, mode, align_corners, scales_of(scales...));
+Tensor resize_backward(const Tensor& grad, IntArrayRef output_size, IntArrayRef input_size, ResizeMode mode,
+                       bool align_corners, Scales scales) {
+  const size_t rank = scales.size();
+  check_rank(output_size, mode, rank);
+  TENON_CHECK(grad.sizes().size() == rank + 2 && spatial_sizes(grad.sizes(), rank) == output_size, Shape,
+              fmt::format("{}_backward: the gradient {} does not have `output_size` {}",
+                          resize_name(mode, rank), to_string(grad.sizes()), to_string(output_size)));
+  return tenon::_upsample_backward(grad, input_size, mode, align_corners, numbers(scales));
 }
 
-/// The result's sizes are given, or follow from a factor for each axis.
 Tensor resize_by(const Tensor& input, std::optional<IntArrayRef> output_size,
-                 std::optional<std::span<const double>> scale_factors, int64_t mode, bool align_corners,
+                 std::optional<std::span<const double>> scale_factors, ResizeMode mode, bool align_corners,
                  size_t rank) {
   const std::string op = resize_name(mode, rank);
   TENON_CHECK(output_size.has_value() != scale_factors.has_value(), Value,
@@ -289,141 +283,6 @@ Tensor resize_by(const Tensor& input, std::optional<IntArrayRef> output_size,
     sizes.push_back(static_cast<int64_t>(size));
   }
   return tenon::_upsample(input, sizes, mode, align_corners, *scale_factors);
-}
-
-}  // namespace
-
-Tensor upsample_nearest1d(const Tensor& self, IntArrayRef output_size, Scale scales) {
-  return resize(self, output_size, kNearest, false, scales);
-}
-Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size, Scale scales_h, Scale scales_w) {
-  return resize(self, output_size, kNearest, false, scales_h, scales_w);
-}
-Tensor upsample_nearest3d(const Tensor& self, IntArrayRef output_size, Scale scales_d, Scale scales_h,
-                          Scale scales_w) {
-  return resize(self, output_size, kNearest, false, scales_d, scales_h, scales_w);
-}
-Tensor upsample_nearest_exact1d(const Tensor& self, IntArrayRef output_size, Scale scales) {
-  return resize(self, output_size, kNearestExact, false, scales);
-}
-Tensor upsample_nearest_exact2d(const Tensor& self, IntArrayRef output_size, Scale scales_h, Scale scales_w) {
-  return resize(self, output_size, kNearestExact, false, scales_h, scales_w);
-}
-Tensor upsample_nearest_exact3d(const Tensor& self, IntArrayRef output_size, Scale scales_d, Scale scales_h,
-                                Scale scales_w) {
-  return resize(self, output_size, kNearestExact, false, scales_d, scales_h, scales_w);
-}
-Tensor upsample_linear1d(const Tensor& self, IntArrayRef output_size, bool align_corners, Scale scales) {
-  return resize(self, output_size, kLinear, align_corners, scales);
-}
-Tensor upsample_bilinear2d(const Tensor& self, IntArrayRef output_size, bool align_corners, Scale scales_h,
-                           Scale scales_w) {
-  return resize(self, output_size, kLinear, align_corners, scales_h, scales_w);
-}
-Tensor upsample_trilinear3d(const Tensor& self, IntArrayRef output_size, bool align_corners, Scale scales_d,
-                            Scale scales_h, Scale scales_w) {
-  return resize(self, output_size, kLinear, align_corners, scales_d, scales_h, scales_w);
-}
-Tensor upsample_bicubic2d(const Tensor& self, IntArrayRef output_size, bool align_corners, Scale scales_h,
-                          Scale scales_w) {
-  return resize(self, output_size, kCubic, align_corners, scales_h, scales_w);
-}
-Tensor upsample_bilinear2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners, Scale scales_h,
-                              Scale scales_w) {
-  return resize(self, output_size, kLinearMean, align_corners, scales_h, scales_w);
-}
-Tensor upsample_bicubic2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners, Scale scales_h,
-                             Scale scales_w) {
-  return resize(self, output_size, kCubicMean, align_corners, scales_h, scales_w);
-}
-
-Tensor upsample_bilinear2d_aa_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                       IntArrayRef input_size, bool align_corners, Scale scales_h,
-                                       Scale scales_w) {
-  return resize_backward(grad_output, output_size, input_size, kLinearMean, align_corners, scales_h,
-                         scales_w);
-}
-Tensor upsample_bicubic2d_aa_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                      IntArrayRef input_size, bool align_corners, Scale scales_h,
-                                      Scale scales_w) {
-  return resize_backward(grad_output, output_size, input_size, kCubicMean, align_corners, scales_h, scales_w);
-}
-Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size,
-                                   Scale scales) {
-  return resize_backward(grad_output, output_size, input_size, kNearest, false, scales);
-}
-Tensor upsample_nearest2d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size,
-                                   Scale scales_h, Scale scales_w) {
-  return resize_backward(grad_output, output_size, input_size, kNearest, false, scales_h, scales_w);
-}
-Tensor upsample_nearest3d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size,
-                                   Scale scales_d, Scale scales_h, Scale scales_w) {
-  return resize_backward(grad_output, output_size, input_size, kNearest, false, scales_d, scales_h, scales_w);
-}
-Tensor upsample_linear1d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size,
-                                  bool align_corners, Scale scales) {
-  return resize_backward(grad_output, output_size, input_size, kLinear, align_corners, scales);
-}
-Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                    IntArrayRef input_size, bool align_corners, Scale scales_h,
-                                    Scale scales_w) {
-  return resize_backward(grad_output, output_size, input_size, kLinear, align_corners, scales_h, scales_w);
-}
-Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                     IntArrayRef input_size, bool align_corners, Scale scales_d,
-                                     Scale scales_h, Scale scales_w) {
-  return resize_backward(grad_output, output_size, input_size, kLinear, align_corners, scales_d, scales_h,
-                         scales_w);
-}
-Tensor upsample_bicubic2d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size,
-                                   bool align_corners, Scale scales_h, Scale scales_w) {
-  return resize_backward(grad_output, output_size, input_size, kCubic, align_corners, scales_h, scales_w);
-}
-
-using Factors = std::optional<std::span<const double>>;
-using Sizes = std::optional<IntArrayRef>;
-
-Tensor upsample_nearest1d_vec(const Tensor& input, Sizes output_size, Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kNearest, false, 1);
-}
-Tensor upsample_nearest2d_vec(const Tensor& input, Sizes output_size, Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kNearest, false, 2);
-}
-Tensor upsample_nearest3d_vec(const Tensor& input, Sizes output_size, Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kNearest, false, 3);
-}
-Tensor upsample_nearest_exact1d_vec(const Tensor& input, Sizes output_size, Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kNearestExact, false, 1);
-}
-Tensor upsample_nearest_exact2d_vec(const Tensor& input, Sizes output_size, Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kNearestExact, false, 2);
-}
-Tensor upsample_nearest_exact3d_vec(const Tensor& input, Sizes output_size, Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kNearestExact, false, 3);
-}
-Tensor upsample_linear1d_vec(const Tensor& input, Sizes output_size, bool align_corners,
-                             Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kLinear, align_corners, 1);
-}
-Tensor upsample_bilinear2d_vec(const Tensor& input, Sizes output_size, bool align_corners,
-                               Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kLinear, align_corners, 2);
-}
-Tensor upsample_trilinear3d_vec(const Tensor& input, Sizes output_size, bool align_corners,
-                                Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kLinear, align_corners, 3);
-}
-Tensor upsample_bicubic2d_vec(const Tensor& input, Sizes output_size, bool align_corners,
-                              Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kCubic, align_corners, 2);
-}
-Tensor upsample_bilinear2d_aa_vec(const Tensor& input, Sizes output_size, bool align_corners,
-                                  Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kLinearMean, align_corners, 2);
-}
-Tensor upsample_bicubic2d_aa_vec(const Tensor& input, Sizes output_size, bool align_corners,
-                                 Factors scale_factors) {
-  return resize_by(input, output_size, scale_factors, kCubicMean, align_corners, 2);
 }
 
 }  // namespace tenon::ops

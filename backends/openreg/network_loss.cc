@@ -1,5 +1,4 @@
 #include <array>
-#include <cmath>
 
 #include "network.h"
 #include "strided.h"

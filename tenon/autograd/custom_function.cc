@@ -1,7 +1,5 @@
 #include "tenon/autograd/custom_function.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "tenon/autograd/autograd.h"

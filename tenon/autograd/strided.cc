@@ -9,7 +9,6 @@
 #include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/factory/functions.h"
-#include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/iter/overlap.h"
 

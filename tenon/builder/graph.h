@@ -242,7 +242,6 @@ class Graph {
   void check_tensors() const;
   void pass_numbers_by_value();
   void give_uids();
-  void add_candidate(Candidate candidate);
   bool try_build(Candidate& candidate);
 
   GraphOptions options_;

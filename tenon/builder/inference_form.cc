@@ -7,7 +7,6 @@
 
 #include "tenon/builder/inference_impl.h"
 #include "tenon/core/error.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/graph/text/binary.h"
 #include "tenon/graph/text/bytes.h"
 

@@ -9,7 +9,6 @@ namespace tenon {
 namespace {
 
 std::atomic<int64_t> g_copies{0};
-std::atomic<int64_t> g_bytes{0};
 std::atomic<void (*)(const CopyReport&)> g_copy_sink{nullptr};
 
 std::atomic<bool>& showing() {
@@ -28,14 +27,12 @@ void print_copy(const CopyReport& c) {
 
 void report_copy(const char* op, const char* argument, const char* reason, size_t nbytes) {
   g_copies.fetch_add(1, std::memory_order_relaxed);
-  g_bytes.fetch_add(static_cast<int64_t>(nbytes), std::memory_order_relaxed);
   if (!showing().load(std::memory_order_relaxed)) return;
   const auto sink = g_copy_sink.load(std::memory_order_acquire);
   (sink ? sink : &print_copy)({op, argument, reason, nbytes});
 }
 
 int64_t hidden_copies() noexcept { return g_copies.load(std::memory_order_relaxed); }
-int64_t hidden_copy_bytes() noexcept { return g_bytes.load(std::memory_order_relaxed); }
 void set_show_copies(bool on) noexcept { showing().store(on, std::memory_order_relaxed); }
 void set_copy_sink(void (*sink)(const CopyReport&)) noexcept {
   g_copy_sink.store(sink, std::memory_order_release);

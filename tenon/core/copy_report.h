@@ -21,9 +21,8 @@ struct CopyReport {
 /// call.
 void report_copy(const char* op, const char* argument, const char* reason, size_t nbytes);
 
-/// The number of hidden copies that the process has made so far, and how many bytes they copied.
+/// The number of hidden copies that the process has made so far.
 int64_t hidden_copies() noexcept;
-int64_t hidden_copy_bytes() noexcept;
 
 /// Switches showing on or off; TENON_SHOW_COPIES=1 in the environment starts with it on.
 void set_show_copies(bool on) noexcept;

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "tenon/core/thread_state.h"
 
 namespace tenon {

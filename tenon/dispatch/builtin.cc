@@ -1,8 +1,6 @@
 // How a row of constant data becomes an operator with registrations.
 #include "tenon/dispatch/builtin.h"
 
-#include <fmt/core.h>
-
 #include "tenon/dispatch/state.h"
 
 namespace tenon {

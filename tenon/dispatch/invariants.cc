@@ -1,8 +1,6 @@
 // What must hold between an operator's registrations, its schema and the table that calls read.
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "tenon/core/device.h"
 #include "tenon/core/error.h"
 #include "tenon/dispatch/state.h"

@@ -12,7 +12,6 @@
 #include <fmt/core.h>
 #include <link.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>

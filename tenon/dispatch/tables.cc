@@ -2,7 +2,6 @@
 // computes a table.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 

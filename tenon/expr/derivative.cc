@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include "tenon/core/error.h"
 #include "tenon/expr/algebra.h"

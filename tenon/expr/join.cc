@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "tenon/core/error.h"
 #include "tenon/expr/spec.h"
 

@@ -1,7 +1,5 @@
 #include "tenon/iter/device_loop.h"
 
-#include <fmt/core.h>
-
 #include <map>
 #include <memory>
 #include <mutex>

@@ -1,7 +1,5 @@
 #include "tenon/iter/fused_kernel.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "tenon/core/error.h"

@@ -1,6 +1,5 @@
 #include "tenon/iter/lower.h"
 
-#include <algorithm>
 #include <string>
 
 #include "tenon/dispatch/operator.h"

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "tenon/generated/copy/functions.h"
 #include "tenon/io/utf8.h"
 #include "tenon/onnx/run.h"
 #include "tenon/onnx/types.h"

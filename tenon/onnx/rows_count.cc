@@ -6,7 +6,6 @@
 #include <numeric>
 #include <span>
 
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 
 namespace tenon::onnx {

@@ -6,7 +6,6 @@
 
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/reduction/functions.h"

@@ -10,7 +10,6 @@
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/activation/functions.h"
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/recurrent/functions.h"

@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/reduction/functions.h"

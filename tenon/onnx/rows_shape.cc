@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/view/functions.h"

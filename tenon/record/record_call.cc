@@ -1,5 +1,4 @@
 // A call at the key Record: it waits, or runs at once.
-#include <algorithm>
 #include <utility>
 
 #include "tenon/core/error.h"

@@ -1,6 +1,5 @@
 #include "tenon/record/trie.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace tenon::record {

@@ -1,6 +1,5 @@
 // Discrete Fourier transforms of tensors: along each dimension in turn, whose lines go one by one or side by
 // side in panels. Real dimensions are the last ones that are listed.
-#include <fmt/core.h>
 
 #include <cmath>
 

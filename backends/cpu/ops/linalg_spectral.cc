@@ -1,7 +1,6 @@
 // Eigenvalues, singular values and their vectors: small matrices in lanes, others by LAPACK or by Eigen in
 // float64. Who computed them does not show: values are sorted and vectors have the phases of
 // linalg/vectors.h.
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>

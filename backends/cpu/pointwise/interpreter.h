@@ -38,7 +38,6 @@ class Program {
 
   size_t num_outputs() const noexcept { return num_outputs_; }
   size_t num_inputs() const noexcept { return num_inputs_; }
-  size_t num_registers() const noexcept { return num_registers_; }
   /// The instructions, one a line: "r2 = mul(in0, r1)".
   std::string to_string() const;
 

@@ -1,7 +1,6 @@
 // How plans run.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <optional>

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "tenon/expr/typed_text.h"
 #include "tenon/graph/ir/region.h"
 #include "tenon/graph/text/text.h"

@@ -192,32 +192,24 @@ constexpr std::string_view kGeluF64 = R"(
   let g = fma(0.7071067811865476 * z, erf_inner(z), 0.7978845608028654);
   where(abs(x) < 0.5, copysign(fma(z, g, 0.5 * x), x), gelu_by_tail(x)))";
 
-// x times the probability of more than x, x >= 0.75, is e^(-h * x) * u with u smooth in t. h * x is z less
-// `lost`, and e^(-h * x) is 2^n * (1 + q). What u rounds off is put back, so that one addition rounds. The
-// scaling comes last, in two steps, so that denormals round once.
-constexpr std::string_view kTimesMoreF32 = R"(
-  let h = 0.5 * x;
-  let z = h * x;
-  let lost = fma(-h, x, z);
-  let e = exp_exponent(-z);
-  let n = e - rounder;
-  let r = fma(n, -ln_2_short, -z) + fma(n, -ln_2_short_low, lost);
-  let q = fma(r * r, exp_poly(r), r);
-  let t = (x - 1) / (x + 3);
-  let p = poly(t, 0x1.fcc822p-2, -0x1.6a1ccep-1, 0x1.d50284p-2, -0x1.ec3db2p-5, -0x1.3760b8p-4, 0x1.a452cap-9,
-               0x1.2b9af6p-5, -0x1.c9290cp-7);
-  let u = fma(t, p, 0x1.0bdb2ep-2);
-  let y = u + fma(u, q, fma(t, p, 0x1.0bdb2ep-2 - u));
-  y * from_bits(shift_left(bits(e) - rounder_bits + (bias + 40), mantissa_bits)) * 0x1p-40)";
-
-// x less x times the probability of more than it, which of a positive x is 0.17 at most; beyond 14.4 that
-// rounds to 0. 0 * x makes of -inf what its product with 0 is.
+// x where it is positive, less a times the probability of more than a, a = |x|. That is e^(-h * a) * u with u
+// smooth in t, which is 2^n * (1 + q) * u; 2^(n+24), of which denormals come, comes last. Beyond 14.4 it is
+// 0. 0 * x makes of -inf what its product with 0 is. Coefficients: minimax, then those of their neighbours
+// with the least error of the whole.
 constexpr std::string_view kGeluF32 = R"(
   let a = min(abs(x), 14.4);
   let h = 0.5 * a;
   let z = h * a;
+  let e = fma(z, -log2_e, rounder + 151);
+  let n = e - (rounder + 151);
+  let r = fma(n, -ln_2_short_low, fma(-h, a, n * -ln_2_short));
+  let q = fma(r * r, poly(r, 0x1.fffff6p-2, 0x1.555474p-3, 0x1.555a68p-5, 0x1.1237eep-7, 0x1.68b6c8p-10), r);
+  let t = (a - 1.5) / (a + 3);
+  let u = poly(t, 0x1.3c144p-26, 0x1.44484p-26, -0x1.c52172p-26, 0x1.2fa2fep-26, -0x1.00095ap-28, -0x1.2960d4p-29,
+               0x1.aff46cp-31, 0x1.5c3416p-31, -0x1.645ca4p-32);
+  let far = fma(u, q, u) * from_bits(shift_left(bits(e), mantissa_bits));
   let near = fma(-z, poly(z, 0x1.988452p-1, -0x1.1057b4p-2, 0x1.46b064p-4, -0x1.340c0ap-6, 0x1.9b2690p-9), h);
-  where(x < 0, 0 * x, x) - where(a < 0.75, near, times_more(a)))";
+  where(x < 0, 0 * x, x) - where(a < 0.75, near, far))";
 
 // x / (1 + e^-x); below 0 it is x * e^x / (1 + e^x), scaled last: where the sigmoid is denormal, it has few
 // digits left. The dividend x * (h + l) has what the divisor rounds off.
@@ -319,7 +311,6 @@ constexpr Function kSpecialFunctions[] = {
      .narrow_f64 = true,
      .doc = "1 - erf(x), accurate where that is small"},
     {.name = "gelu_by_tail", .body_f64 = kGeluByTail, .internal = true},
-    {.name = "times_more", .body_f32 = kTimesMoreF32, .internal = true},
     {.name = "gelu",
      .derivative = {"0.5 * erfc(-0.7071067811865476 * x) + x * (0.3989422804014327 * exp(-0.5 * x * x))"},
      .body_f32 = kGeluF32,

@@ -61,7 +61,8 @@ std::string SimdBody::declaration(NodeId id) const {
   const Node& n = e_[id];
   if (chosen_[id]) return "";
   if (n.op == Op::Where && (chosen_[n.args[1]] || chosen_[n.args[2]])) return choice(id, n);
-  return fmt::format("const auto v{} = {};\n", id, value(n));
+  // A change of sign may be part of each fma() that it is for.
+  return fmt::format("{}const auto v{} = {};\n", n.op == Op::Neg ? "[[maybe_unused]] " : "", id, value(n));
 }
 
 std::string SimdBody::stored(NodeId id) const {
@@ -85,6 +86,16 @@ std::string SimdBody::choice(NodeId id, const Node& n) const {
                               branch(2));
   return text +
          fmt::format("if (!hn::AllFalse(d, {0})) {1} = hn::IfThenElse({0}, {2}, {1});\n", mask, v, branch(1));
+}
+
+// A float that is neither NaN nor zero: between it and x, one instruction chooses.
+bool SimdBody::is_limit(NodeId id) const {
+  const Node& n = e_[id];
+  if (n.op != Op::Literal) return false;
+  const double number = n.type == Type::F32   ? std::bit_cast<float>(static_cast<uint32_t>(n.bits))
+                        : n.type == Type::F64 ? std::bit_cast<double>(n.bits)
+                                              : 0;
+  return number != 0 && !std::isnan(number);
 }
 
 std::string SimdBody::arg_or_zero(const Node& n, int i) const {
@@ -129,11 +140,11 @@ std::string SimdBody::value(const Node& n) const {
     case Op::Sqrt:
       return call("hn::Sqrt", n, "");
     case Op::Fma:
-      return call("fused_mul_add", n, d);
+      return fma(n, d);
     case Op::Min:
-      return call("minimum", n, d);
+      return call(is_limit(n.args[1]) ? "no_more_than" : "minimum", n, d);
     case Op::Max:
-      return call("maximum", n, d);
+      return call(is_limit(n.args[1]) ? "no_less_than" : "maximum", n, d);
     case Op::Floor:
       return call("hn::Floor", n, "");
     case Op::Ceil:
@@ -197,6 +208,15 @@ std::string SimdBody::call(std::string_view function, const Node& n, std::string
     text += fmt::format("{}{}", i == 0 && first.empty() ? "" : ", ", arg(n, i));
   }
   return text + ")";
+}
+
+// The compiler does not join a change of sign, which is an operation on bits, with what follows.
+std::string SimdBody::fma(const Node& n, std::string_view d) const {
+  const auto negated = [&](int i) { return is_floating(n.type) && e_[n.args[i]].op == Op::Neg; };
+  const auto arg_of = [&](int i) { return fmt::format("v{}", e_[n.args[i]].args[0]); };
+  if (negated(0)) return fmt::format("fused_neg_mul_add({}, {}, {}, {})", d, arg_of(0), arg(n, 1), arg(n, 2));
+  if (negated(2)) return fmt::format("fused_mul_sub({}, {}, {}, {})", d, arg(n, 0), arg(n, 1), arg_of(2));
+  return call("fused_mul_add", n, d);
 }
 
 bool SimdBody::on_bits(const Node& n) const { return e_[n.args[0]].type != main_; }

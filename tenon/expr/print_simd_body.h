@@ -32,7 +32,9 @@ class SimdBody {
   std::string as_number(const Node& n) const;
   std::string value(const Node& n) const;
   std::string call(std::string_view function, const Node& n, std::string_view first) const;
+  std::string fma(const Node& n, std::string_view d) const;
   bool on_bits(const Node& n) const;
+  bool is_limit(NodeId id) const;
   std::string compare(std::string_view function, const Node& n) const;
   std::string at_most(const Node& n, std::string_view of_floats, std::string_view opposite) const;
 

@@ -120,6 +120,26 @@ HWY_INLINE hn::Vec<D> fused_mul_add([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<
   }
 }
 
+/// a * b - c, of floats with one rounding.
+template <class D>
+HWY_INLINE hn::Vec<D> fused_mul_sub([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c) {
+#if HWY_NATIVE_FMA
+  return hn::MulSub(a, b, c);
+#else
+  return fused_mul_add(d, a, b, hn::Neg(c));
+#endif
+}
+
+/// c - a * b, of floats with one rounding.
+template <class D>
+HWY_INLINE hn::Vec<D> fused_neg_mul_add([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c) {
+#if HWY_NATIVE_FMA
+  return hn::NegMulAdd(a, b, c);
+#else
+  return fused_mul_add(d, hn::Neg(a), b, c);
+#endif
+}
+
 template <class D>
 HWY_INLINE hn::Mask<D> is_nan(D, hn::Vec<D> a) {
   // Not(==), because Highway's != is an ordered comparison on some targets.
@@ -153,6 +173,26 @@ HWY_INLINE hn::Vec<D> maximum(D d, hn::Vec<D> a, hn::Vec<D> b) {
   } else {
     return hn::Max(a, b);
   }
+}
+
+/// `minimum` of a and a limit that is neither NaN nor zero.
+template <class D>
+HWY_INLINE hn::Vec<D> no_more_than(D, hn::Vec<D> a, hn::Vec<D> limit) {
+#if HWY_ARCH_X86
+  return hn::Min(limit, a);
+#else
+  return hn::IfThenElse(hn::Lt(limit, a), limit, a);
+#endif
+}
+
+/// `maximum` of a and a limit that is neither NaN nor zero.
+template <class D>
+HWY_INLINE hn::Vec<D> no_less_than(D, hn::Vec<D> a, hn::Vec<D> limit) {
+#if HWY_ARCH_X86
+  return hn::Max(limit, a);
+#else
+  return hn::IfThenElse(hn::Lt(a, limit), limit, a);
+#endif
 }
 
 /// Whether one instruction multiplies by 2^n.

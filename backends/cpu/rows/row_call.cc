@@ -16,8 +16,8 @@ constexpr int64_t kKeptBytes = 512 << 10;
 // What it reads again in later passes: little, so that it is near; but of as many rows as have their sums
 // side by side, as long as those stay in the second-level cache.
 constexpr int64_t kGroupBytes = 32 << 10, kFewBytes = 512 << 10;
-// Rows that are shorter go side by side, though that costs a transposition.
-constexpr int64_t kShortRow = 192;
+// Rows that are shorter go side by side, though that costs a transposition: of whole vectors, and others.
+constexpr int64_t kShortRow = 32, kShortRaggedRow = 48;
 // Runs that are worth a call of a kernel.
 constexpr int64_t kRun = 256;
 
@@ -86,7 +86,8 @@ void RowCall::choose_form() {
   }
   if (best == kept.sizes.size() || length == 0) return;
   const bool inner = std::abs(kept.stride(ref, best)) < along_stride;
-  if (!inner && (length >= kShortRow || kept.sizes[best] < 16)) return;
+  const bool is_long = length >= (length % 16 == 0 ? kShortRow : kShortRaggedRow);
+  if (!inner && (is_long || kept.sizes[best] < 16)) return;
   form = expr::RowForm::Across;
   geometry.split_lanes(best);
   panel = std::min(kMaxLanes, geometry.lanes);

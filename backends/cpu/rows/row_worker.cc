@@ -95,9 +95,13 @@ class RowWorker {
     }
     const int64_t first = index * c_.group;
     rows_ = std::min(c_.group, c_.rows - first);
-    for (int64_t r = 0; r < rows_; ++r) {
-      for (size_t i = 0; i < c_.operands(); ++i)
-        base_[static_cast<size_t>(r) * c_.operands() + i] = at_.data[i] + g.kept.offset(i, first + r);
+    const bool even = g.kept.sizes.size() <= 1;
+    for (size_t i = 0; i < c_.operands(); ++i) {
+      Bytes* to = &base_[i];
+      *to = at_.data[i] + g.kept.offset(i, first);
+      const int64_t step = g.kept.inner_stride(i);
+      for (int64_t r = 1; r < rows_; ++r, to += c_.operands())
+        to[c_.operands()] = even ? *to + step : at_.data[i] + g.kept.offset(i, first + r);
     }
   }
 
@@ -139,25 +143,15 @@ class RowWorker {
   Bytes buffer(size_t operand, int64_t g) const {
     return mem_.buffers[operand] + g * c_.length * lanes() * c_.item(operand);
   }
-  Bytes kept(size_t k, int64_t g) const {
-    return mem_.kept[k] + g * c_.length * lanes() * bytes_of(cut_.kept[k]);
-  }
-
-  // Places [begin, begin + n) of an operand, in the type of its slot.
-  const void* input(size_t operand, int64_t g, int64_t begin, int64_t n) {
-    const Bytes first =
-        base(operand, g) +
-        (c_.direct[operand] || c_.repeated[operand] ? c_.geometry.along.offset(operand, begin) : 0);
-    if (c_.direct[operand]) return first;
-    if (c_.repeated[operand]) return repeat(operand, first);
-    if (c_.whole) return buffer(operand, g) + begin * lanes() * c_.item(operand);
+  // Places [begin, begin + n) of an operand, in one row.
+  Bytes packed(size_t operand, int64_t g, int64_t begin, int64_t n) {
     pack_rows(stretch(operand, begin, n), base(operand, g), c_.operand(operand).dtype, mem_.buffers[operand],
               c_.held[operand]);
     return mem_.buffers[operand];
   }
 
   // One element, as kernels take those that are repeated.
-  const void* repeat(size_t operand, const char* element) {
+  Bytes repeat(size_t operand, const char* element) {
     const Bytes to = mem_.buffers[operand];
     if (c_.item(operand) == 4)
       repeat_as<uint32_t>(to, element);
@@ -174,38 +168,99 @@ class RowWorker {
     std::memcpy(to, all, sizeof all);
   }
 
-  const void* element_source(const RowPlace& from, int64_t g, int64_t begin, int64_t n) {
-    switch (from.kind) {
-      case Kind::Operand:
-        return input(from.index, g, begin, n);
-      case Kind::Kept:
-        return kept(from.index, g) + begin * lanes() * bytes_of(cut_.kept[from.index]);
-      case Kind::Value:
-        return mem_.spread[from.index];
-      case Kind::Position: {
-        auto* to = reinterpret_cast<int64_t*>(mem_.position);
-        for (int64_t i = 0; i < n; ++i) to = std::fill_n(to, lanes(), begin + i);
-        return mem_.position;
-      }
-      default:
-        return nullptr;
+  // Where the rows of the group have what a kernel takes or gives: `step` bytes apart from `at` on, or `step`
+  // bytes after their bases; nowhere if it is packed for each row.
+  struct RowsOf {
+    Bytes at = nullptr;
+    int64_t step = 0;
+    const Bytes* bases = nullptr;
+  };
+  RowsOf from_bases(size_t operand, int64_t begin) const {
+    return {.step = c_.geometry.along.offset(operand, begin), .bases = &base_[operand]};
+  }
+  RowsOf from_kept(uint16_t k, int64_t begin) const {
+    const int64_t place = lanes() * bytes_of(cut_.kept[k]);
+    return {.at = mem_.kept[k] + begin * place, .step = c_.length * place};
+  }
+  RowsOf source(const RowPlace& from, int64_t begin, int64_t n) {
+    if (from.kind == Kind::Kept) return from_kept(from.index, begin);
+    if (from.kind == Kind::Operand) {
+      const size_t i = from.index;
+      if (c_.direct[i] || c_.repeated[i]) return from_bases(i, begin);
+      if (!c_.whole) return {};
+      const int64_t place = lanes() * c_.item(i);
+      return {.at = mem_.buffers[i] + begin * place, .step = c_.length * place};
     }
+    if (from.kind == Kind::Value) return {.at = mem_.spread[from.index]};
+    auto* to = reinterpret_cast<int64_t*>(mem_.position);
+    for (int64_t i = 0; i < n; ++i) to = std::fill_n(to, lanes(), begin + i);
+    return {.at = mem_.position};
+  }
+  Bytes row_of(const RowsOf& rows, int64_t g) const {
+    if (rows.bases) return rows.bases[static_cast<size_t>(g) * c_.operands()] + rows.step;
+    return rows.at + g * rows.step;
+  }
+  // The same of an input.
+  Bytes row_of(const RowsOf& rows, const RowPlace& from, int64_t g, int64_t begin, int64_t n) {
+    if (!rows.bases && !rows.at) return packed(from.index, g, begin, n);
+    const Bytes row = row_of(rows, g);
+    return from.kind == Kind::Operand && c_.repeated[from.index] ? repeat(from.index, row) : row;
   }
 
-  void numbers(const expr::RowStep& step, int64_t g, uint64_t* to) const {
-    for (size_t i = 0; i < step.numbers.size(); ++i) {
-      const RowPlace& from = step.numbers[i];
-      to[i] = 0;
-      if (from.kind == Kind::Number) {
-        to[i] = at_.numbers[from.index];
-      } else if (from.kind == Kind::Length) {
-        to[i] = static_cast<uint64_t>(c_.length);
-      } else {
-        const auto size = static_cast<size_t>(bytes_of(cut_.values[from.index]));
-        std::memcpy(&to[i], mem_.values[from.index] + static_cast<size_t>(g) * size, size);
+  // A step's inputs, for one row after the other.
+  class Inputs {
+   public:
+    Inputs(RowWorker& worker, const expr::RowStep& step, int64_t begin, int64_t n)
+        : w_(worker), step_(step), begin_(begin), n_(n) {
+      for (size_t i = 0; i < step.inputs.size(); ++i) rows_[i] = w_.source(step.inputs[i], begin, n);
+    }
+    void put(int64_t g, void** to) const {
+      for (size_t i = 0; i < step_.inputs.size(); ++i)
+        to[i] = w_.row_of(rows_[i], step_.inputs[i], g, begin_, n_);
+    }
+
+   private:
+    RowWorker& w_;
+    const expr::RowStep& step_;
+    int64_t begin_, n_;
+    RowsOf rows_[expr::kMaxSlots];
+  };
+
+  // A step's numbers; put() reads those that each row has one of.
+  class Numbers {
+   public:
+    Numbers(const RowWorker& worker, const expr::RowStep& step) {
+      for (size_t i = 0; i < step.numbers.size(); ++i) {
+        const RowPlace& from = step.numbers[i];
+        given_[i] = 0;
+        if (from.kind == Kind::Number) {
+          given_[i] = worker.at_.numbers[from.index];
+        } else if (from.kind == Kind::Length) {
+          given_[i] = static_cast<uint64_t>(worker.c_.length);
+        } else {
+          const auto size = static_cast<size_t>(bytes_of(worker.cut_.values[from.index]));
+          own_[num_own_++] = {i, worker.mem_.values[from.index], size};
+        }
       }
     }
-  }
+    const uint64_t* put(int64_t g) {
+      for (size_t i = 0; i < num_own_; ++i) {
+        const Own& o = own_[i];
+        std::memcpy(&given_[o.number], o.from + static_cast<size_t>(g) * o.size, o.size);
+      }
+      return given_;
+    }
+
+   private:
+    struct Own {
+      size_t number;
+      const char* from;
+      size_t size;
+    };
+    uint64_t given_[expr::kMaxSlots];
+    Own own_[expr::kMaxSlots];
+    size_t num_own_ = 0;
+  };
 
   // Where a pass may go on to without a break: not over the end of a run that is read in place.
   int64_t limit(bool breaks, int64_t begin, int64_t n) const {
@@ -241,7 +296,7 @@ class RowWorker {
       for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
         if (begin > 0) check_stop();
         n = limit(broken, begin, std::min(piece_, c_.length - begin));
-        for (int64_t g = 0; g < rows_ && plan_.elements[p]; ++g) run_piece(p, g, begin, n);
+        if (plan_.elements[p]) run_pieces(p, begin, n);
         feed_piece(p, begin, n);
       }
     }
@@ -252,24 +307,41 @@ class RowWorker {
     }
   }
 
-  void run_piece(size_t p, int64_t g, int64_t begin, int64_t n) {
+  // A piece of every row.
+  void run_pieces(size_t p, int64_t begin, int64_t n) {
     const expr::RowStep& step = cut_.passes[p].elements;
-    uint64_t given[expr::kMaxSlots];
-    numbers(step, g, given);
-    void* ptrs[expr::kMaxSlots];
     const size_t outs = step.outputs.size();
-    for (size_t o = 0; o < outs; ++o) ptrs[o] = target(p, step.outputs[o], g, begin);
+    const Inputs inputs(*this, step, begin, n);
+    Numbers numbers(*this, step);
+    RowsOf targets[expr::kMaxSlots];
+    bool leave = false;
+    for (size_t o = 0; o < outs; ++o) {
+      targets[o] = target(p, step.outputs[o], begin);
+      leave = leave || leaves(step.outputs[o]);
+    }
     uint32_t repeated = 0;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const RowPlace& from = step.inputs[i];
-      ptrs[outs + i] = const_cast<void*>(element_source(from, g, begin, n));
       if (from.kind == Kind::Operand && c_.repeated[from.index]) repeated |= 1u << (outs + i);
     }
-    plan_.elements[p](ptrs, static_cast<size_t>(n * lanes()), given, repeated);
-    for (size_t o = 0; o < outs; ++o) {
-      const RowPlace& to = step.outputs[o];
-      const size_t i = c_.e.num_inputs + to.index;
-      if (to.kind != Kind::Output || (c_.direct[i] && !streams(i))) continue;
+    void* ptrs[expr::kMaxSlots];
+    for (int64_t g = 0; g < rows_; ++g) {
+      for (size_t o = 0; o < outs; ++o) ptrs[o] = row_of(targets[o], g);
+      inputs.put(g, ptrs + outs);
+      plan_.elements[p](ptrs, static_cast<size_t>(n * lanes()), numbers.put(g), repeated);
+      if (leave) leave_buffers(step, ptrs, g, begin, n);
+    }
+  }
+
+  // Whether a result is computed in a buffer.
+  bool leaves(const RowPlace& to) const {
+    const size_t i = c_.e.num_inputs + to.index;
+    return to.kind == Kind::Output && (!c_.direct[i] || streams(i));
+  }
+  void leave_buffers(const expr::RowStep& step, void* const* ptrs, int64_t g, int64_t begin, int64_t n) {
+    for (size_t o = 0; o < step.outputs.size(); ++o) {
+      const size_t i = c_.e.num_inputs + step.outputs[o].index;
+      if (!leaves(step.outputs[o])) continue;
       if (streams(i))
         row_kernels().stream(base(i, g) + c_.geometry.along.offset(i, begin), ptrs[o],
                              static_cast<size_t>(n * c_.item(i)));
@@ -283,15 +355,14 @@ class RowWorker {
   void sum_piece(size_t p, int64_t begin, int64_t n) {
     const expr::RowStep& step = cut_.passes[p].elements;
     const size_t outs = step.outputs.size();
+    const Inputs inputs(*this, step, begin, n);
+    Numbers numbers(*this, step);
     float sums[expr::kMaxSlots][kMaxGroup];
+    void* ptrs[expr::kMaxSlots];
     for (int64_t g = 0; g < rows_; ++g) {
-      uint64_t given[expr::kMaxSlots];
-      numbers(step, g, given);
-      void* ptrs[expr::kMaxSlots];
       for (size_t o = 0; o < outs; ++o) ptrs[o] = &sums[o][g];
-      for (size_t i = 0; i < step.inputs.size(); ++i)
-        ptrs[outs + i] = const_cast<void*>(element_source(step.inputs[i], g, begin, n));
-      plan_.sums[p](ptrs, static_cast<size_t>(n), given, 0);
+      inputs.put(g, ptrs + outs);
+      plan_.sums[p](ptrs, static_cast<size_t>(n), numbers.put(g), 0);
     }
     for (size_t o = 0; o < outs; ++o)
       accumulator(p, step.outputs[o].index / 2)
@@ -303,12 +374,11 @@ class RowWorker {
     return r.from.kind == Kind::Reducer || expr::num_operands(r.kind) == 2;
   }
 
-  void* target(size_t p, const RowPlace& to, int64_t g, int64_t begin) {
-    if (to.kind == Kind::Reducer) return mem_.temp(p, to.index, g);
-    if (to.kind == Kind::Kept) return kept(to.index, g) + begin * lanes() * bytes_of(cut_.kept[to.index]);
+  RowsOf target(size_t p, const RowPlace& to, int64_t begin) const {
+    if (to.kind == Kind::Reducer) return {.at = mem_.temp(p, to.index, 0), .step = mem_.temp_bytes};
+    if (to.kind == Kind::Kept) return from_kept(to.index, begin);
     const size_t i = c_.e.num_inputs + to.index;
-    if (c_.direct[i] && !streams(i)) return base(i, g) + c_.geometry.along.offset(i, begin);
-    return mem_.buffers[i];
+    return leaves(to) ? RowsOf{.at = mem_.buffers[i]} : from_bases(i, begin);
   }
 
   void feed_piece(size_t p, int64_t begin, int64_t n) {
@@ -317,17 +387,19 @@ class RowWorker {
     for (size_t r = 0; r < pass.reducers.size(); ++r) {
       const expr::RowReducer& reducer = pass.reducers[r];
       if (!fed_by_piece(reducer)) continue;
-      const auto source = [&](const RowPlace& from, int64_t g) -> const void* {
-        return from.kind == Kind::Reducer ? mem_.temp(p, from.index, g) : element_source(from, g, begin, n);
+      const auto put = [&](const RowPlace& from, const void** to) {
+        if (from.kind != Kind::Reducer) return put_rows(from, begin, n, to);
+        for (int64_t g = 0; g < rows_; ++g) to[g] = mem_.temp(p, from.index, g);
       };
-      const bool two = expr::num_operands(reducer.kind) == 2;
-      for (int64_t g = 0; g < rows_; ++g) {
-        elements[g] = source(reducer.from, g);
-        firsts[g] = two ? source(reducer.first, g) : nullptr;
-      }
+      put(reducer.from, elements);
+      if (expr::num_operands(reducer.kind) == 2) put(reducer.first, firsts);
       accumulator(p, r).feed(elements, firsts, static_cast<size_t>(rows_), static_cast<size_t>(n),
                              begin + n == c_.length);
     }
+  }
+  void put_rows(const RowPlace& from, int64_t begin, int64_t n, const void** to) {
+    const RowsOf rows = source(from, begin, n);
+    for (int64_t g = 0; g < rows_; ++g) to[g] = row_of(rows, from, g, begin, n);
   }
 
   void feed_whole(size_t p, size_t r) {
@@ -337,7 +409,7 @@ class RowWorker {
     for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
       if (begin > 0) check_stop();
       n = limit(breaks(from), begin, piecewise ? std::min(piece_, c_.length - begin) : c_.length - begin);
-      for (int64_t g = 0; g < rows_; ++g) elements[g] = element_source(from, g, begin, n);
+      put_rows(from, begin, n, elements);
       accumulator(p, r).feed(elements, nullptr, static_cast<size_t>(rows_), static_cast<size_t>(n),
                              begin + n == c_.length);
     }
@@ -359,8 +431,6 @@ class RowWorker {
   void row_step(size_t p) {
     const expr::RowStep& step = cut_.passes[p].rows;
     const int64_t n = c_.across() ? lanes_ : rows_;
-    uint64_t given[expr::kMaxSlots];
-    numbers(step, 0, given);
     void* ptrs[expr::kMaxSlots];
     const size_t outs = step.outputs.size();
     for (size_t o = 0; o < outs; ++o) {
@@ -372,7 +442,7 @@ class RowWorker {
       if (from.kind == Kind::Operand) move_rows(from.index, n, true);
       ptrs[outs + i] = from.kind == Kind::Value ? mem_.values[from.index] : mem_.row_buffers[from.index];
     }
-    plan_.rows[p](ptrs, static_cast<size_t>(n), given);
+    plan_.rows[p](ptrs, static_cast<size_t>(n), Numbers(*this, step).put(0));
     for (const RowPlace& to : step.outputs) {
       if (to.kind == Kind::Output) move_rows(c_.e.num_inputs + to.index, n, false);
       if (to.kind == Kind::Value && c_.across()) spread(to.index);
@@ -391,6 +461,8 @@ class RowWorker {
         convert(at, {stride, 0}, dense, {item, 0}, count, 1);
     };
     if (c_.across()) return move(mem_.row_buffers[i], base(i, 0), c_.geometry.lane_strides[i], n);
+    if (c_.geometry.kept.sizes.size() <= 1)
+      return move(mem_.row_buffers[i], base(i, 0), c_.geometry.kept.inner_stride(i), n);
     for (int64_t r = 0; r < n; ++r) move(mem_.row_buffers[i] + r * item, base(i, r), 0, 1);
   }
 

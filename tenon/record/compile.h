@@ -53,8 +53,8 @@ class Scope {
 void flush();
 
 /// How large what a program is given is: elements of tensors, and whole numbers, which may be sizes. -1 where
-/// a type says nothing of that. Runs that are given no more than earlier ones, none of which joined any
-/// calls, are recorded now and then only.
+/// a type says nothing of that. Runs that are given no more than earlier ones, none of which saved
+/// anything by joined calls, are recorded now and then only.
 template <class... A>
 int64_t size_of(const A&... args) {
   int64_t size = 0;

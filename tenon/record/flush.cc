@@ -107,7 +107,7 @@ std::exception_ptr Recorder::compute(Lock& lock, const Cause& cause) {
       if (cause.why != kScopeEnd) ProgramReport::add(now_->report.forced, cause.by, cause.why, cause.line);
       const std::vector<bool> wanted = wanted_slots(segment_);
       PlannedSegment& planned = plan_for(wanted, cause);
-      has_joined_ |= planned.plan->joins_calls();
+      saved_ += planned.plan->saves();
       if (capture_) [[unlikely]]
         show(*capture_, wanted, cause);
       std::unique_ptr<graph::Instance> instance = planned.plan->take_instance();

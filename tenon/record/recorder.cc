@@ -151,7 +151,7 @@ uint64_t Recorder::begin(uint64_t program, const ScopeOptions& options, int64_t 
     ++now_->num_skipped;
     return scopes_.back();
   }
-  has_joined_ = false;
+  saved_ = 0;
   if (trie_->is_full()) trie_->clear();
   begin_segment(trie_->root());
   gate.threshold = options.threshold;
@@ -195,7 +195,7 @@ Recorder::Summary Recorder::summary(uint64_t program) {
 void Recorder::note_run() noexcept {
   // What a program is given decides most of its sizes; what else it uses, a recorded run now and then sees.
   constexpr uint32_t kTries = 2, kSkips = 31, kMostSkips = 255;
-  if (has_joined_) {
+  if (saved_ > 0) {
     now_->in_vain = now_->to_skip = 0;
     now_->size = 0;
     return;

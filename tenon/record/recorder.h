@@ -39,8 +39,8 @@ class Recorder final : public PendingWork, private graph::CallStorages {
 
   /// Opens a scope, and returns its number; `program` names where its calls were recorded before. An inner
   /// scope adds to the outer one. `size` is how large what the program is given is, in elements; negative if
-  /// that is not known. Where the last runs of a program that were given as much have joined no calls,
-  /// nothing is recorded but now and then.
+  /// that is not known. Where joined calls saved less than recording costs in the last runs of a program
+  /// that were given as much, nothing is recorded but now and then.
   uint64_t begin(uint64_t program, const ScopeOptions& options, int64_t size = -1);
   /// Closes it; the outermost one computes what was recorded, and throws what that throws. Throws
   /// Error{Runtime} for a scope that is not open on this thread, and, having closed them as well, where
@@ -93,8 +93,8 @@ class Recorder final : public PendingWork, private graph::CallStorages {
   struct Program {
     Trie trie;
     ProgramReport report;
-    // Recorded runs in a row that have joined no calls, and the most that one of them was given; how many
-    // runs from now on need not be recorded, and how many were not.
+    // Recorded runs in a row that saved nothing, and the most that one of them was given; how many runs from
+    // now on need not be recorded, and how many were not.
     uint32_t in_vain = 0, to_skip = 0;
     int64_t size = 0;
     uint64_t num_skipped = 0;
@@ -173,7 +173,7 @@ class Recorder final : public PendingWork, private graph::CallStorages {
   std::unordered_map<uint64_t, Program> programs_;
   int64_t size_ = -1;         // of what the program was given
   bool skips_ = false;        // the scope, and those in it, are not recorded
-  bool has_joined_ = false;   // calls of the scope
+  int64_t saved_ = 0;         // nanoseconds, by what the scope's plans have joined
   uint64_t flush_state_ = 0;  // of random flushes, which tests ask for
 
   // Of the segment; another thread that wants its results locks it.

@@ -171,16 +171,16 @@ class RowWorker {
   // Where the rows of the group have what a kernel takes or gives: `step` bytes apart from `at` on, or `step`
   // bytes after their bases; nowhere if it is packed for each row.
   struct RowsOf {
-    Bytes at = nullptr;
-    int64_t step = 0;
-    const Bytes* bases = nullptr;
+    Bytes at;
+    int64_t step;
+    const Bytes* bases;
   };
   RowsOf from_bases(size_t operand, int64_t begin) const {
-    return {.step = c_.geometry.along.offset(operand, begin), .bases = &base_[operand]};
+    return {nullptr, c_.geometry.along.offset(operand, begin), &base_[operand]};
   }
   RowsOf from_kept(uint16_t k, int64_t begin) const {
     const int64_t place = lanes() * bytes_of(cut_.kept[k]);
-    return {.at = mem_.kept[k] + begin * place, .step = c_.length * place};
+    return {mem_.kept[k] + begin * place, c_.length * place, nullptr};
   }
   RowsOf source(const RowPlace& from, int64_t begin, int64_t n) {
     if (from.kind == Kind::Kept) return from_kept(from.index, begin);
@@ -189,12 +189,12 @@ class RowWorker {
       if (c_.direct[i] || c_.repeated[i]) return from_bases(i, begin);
       if (!c_.whole) return {};
       const int64_t place = lanes() * c_.item(i);
-      return {.at = mem_.buffers[i] + begin * place, .step = c_.length * place};
+      return {mem_.buffers[i] + begin * place, c_.length * place, nullptr};
     }
-    if (from.kind == Kind::Value) return {.at = mem_.spread[from.index]};
+    if (from.kind == Kind::Value) return {mem_.spread[from.index], 0, nullptr};
     auto* to = reinterpret_cast<int64_t*>(mem_.position);
     for (int64_t i = 0; i < n; ++i) to = std::fill_n(to, lanes(), begin + i);
-    return {.at = mem_.position};
+    return {mem_.position, 0, nullptr};
   }
   Bytes row_of(const RowsOf& rows, int64_t g) const {
     if (rows.bases) return rows.bases[static_cast<size_t>(g) * c_.operands()] + rows.step;
@@ -375,10 +375,10 @@ class RowWorker {
   }
 
   RowsOf target(size_t p, const RowPlace& to, int64_t begin) const {
-    if (to.kind == Kind::Reducer) return {.at = mem_.temp(p, to.index, 0), .step = mem_.temp_bytes};
+    if (to.kind == Kind::Reducer) return {mem_.temp(p, to.index, 0), mem_.temp_bytes, nullptr};
     if (to.kind == Kind::Kept) return from_kept(to.index, begin);
     const size_t i = c_.e.num_inputs + to.index;
-    return leaves(to) ? RowsOf{.at = mem_.buffers[i]} : from_bases(i, begin);
+    return leaves(to) ? RowsOf{mem_.buffers[i], 0, nullptr} : from_bases(i, begin);
   }
 
   void feed_piece(size_t p, int64_t begin, int64_t n) {

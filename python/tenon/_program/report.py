@@ -24,7 +24,7 @@ class Report:
         "replays": with pure=True, how many there are ("count"), and how often one ran ("runs")
         "replanned": with pure=True, what was another value than in an earlier call: "reason", "count"
         "refused": with pure=True, why the program runs at every call: "reason", "line"
-        "skipped": runs that were not recorded, as those before them had joined no calls: "count"
+        "skipped": runs that were not recorded, as those before them had saved nothing: "count"
         "forgotten": all plans were dropped, as there were more than 1,024: "count"
     """
 

@@ -137,14 +137,14 @@ class TileLoop {
     }
     uint32_t mask() const { return mask_; }
     bool has(int i) const { return (mask_ >> i & 1u) != 0; }
-    // That of operand i in row j; rows come in order. A block is filled one row ahead: a kernel that reads
-    // with one load what several stores have just left would wait for them.
-    void* block(int i, const char* p, int64_t j) {
+    // That of operand i in row j; from a `first` row on they come in order. A block is filled one row ahead:
+    // a kernel that reads with one load what several stores have just left would wait for them.
+    void* block(int i, const char* p, int64_t j, bool first) {
       const int64_t stride = strides_[loop_.count_ + i];
-      if (j == 0) fill(i, blocks_[0][i], p);
-      if (stride == 0) return blocks_[0][i];
-      if (j + 1 < rows_) fill(i, blocks_[(j + 1) % 2][i], p + (j + 1) * stride);
-      return blocks_[j % 2][i];
+      const auto block_of = [&](int64_t row) { return blocks_[stride == 0 ? 0 : row % 2][i]; };
+      if (first) fill(i, block_of(j), p + j * stride);
+      if (stride != 0 && j + 1 < rows_) fill(i, block_of(j + 1), p + (j + 1) * stride);
+      return block_of(j);
     }
 
    private:
@@ -179,7 +179,7 @@ class TileLoop {
         const int64_t n = std::min(tile_, n0 - begin);
         for (int i = 0; i < count_; ++i) {
           if (repeated.has(i)) {
-            if (begin == 0) at[i] = repeated.block(i, ptrs[i], j);
+            if (begin == 0) at[i] = repeated.block(i, ptrs[i], j, j == 0);
             continue;
           }
           char* p = ptrs[i] + j * strides[count_ + i] + begin * strides[i];
@@ -219,7 +219,7 @@ class TileLoop {
     void* at[kMaxCount];
     for (int64_t j = 0; j < n1; ++j) {
       for (int i = 0; i < count_; ++i)
-        at[i] = repeated.has(i) ? repeated.block(i, ptrs[i], j) : ptrs[i] + j * strides[count_ + i];
+        at[i] = repeated.has(i) ? repeated.block(i, ptrs[i], j, j == 0) : ptrs[i] + j * strides[count_ + i];
       kernel_(at, static_cast<size_t>(n0), scalars_, repeated.mask());
     }
   }
@@ -259,7 +259,7 @@ class TileLoop {
         for (int64_t k = 0; k < rows; ++k) {
           for (int i = 0; i < count_; ++i) {
             at[i] = turned_to[i]      ? turned_to[i] + k * row
-                    : repeated.has(i) ? repeated.block(i, ptrs[i], j + k)
+                    : repeated.has(i) ? repeated.block(i, ptrs[i], j + k, k == 0)
                                       : ptrs[i] + (j + k) * strides[count_ + i] + begin * item_;
           }
           kernel_(at, static_cast<size_t>(n), scalars_, repeated.mask());

@@ -129,6 +129,8 @@ inline constexpr const char* kSelfOther[] = {"self", "other"};
 inline constexpr const char* kSelf[] = {"self"};
 inline constexpr const char* kAlpha[] = {"alpha"};
 inline constexpr const char* kOther[] = {"other"};
+inline constexpr const char* kThree[] = {"self", "tensor1", "tensor2"};
+inline constexpr const char* kValue[] = {"value"};
 
 /// add(self, other, alpha) as a generated operator would be, without compiled kernels.
 inline const PointwiseInfo kAdd{
@@ -138,6 +140,11 @@ inline const PointwiseInfo kAddInterpreted{
     .name = "add", .text = "alpha * other + self", .tensor_names = kSelfOther, .scalar_names = kAlpha};
 inline const PointwiseInfo kMul{
     .name = "mul", .text = "self * other", .tensor_names = kSelfOther, .scalar_names = {}};
+/// As addcmul, of which the build prints kernels.
+inline const PointwiseInfo kAddProduct{.name = "addcmul",
+                                       .text = "self + value * tensor1 * tensor2",
+                                       .tensor_names = kThree,
+                                       .scalar_names = kValue};
 inline const PointwiseInfo kMulScalar{.name = "mul",
                                       .text = "self * other",
                                       .tensor_names = kSelf,

@@ -136,6 +136,13 @@ TEST(Pointwise, ColumnsOfMemoryAndRepeatedElements) {
         expect(other, x);
         expect(y, other);
       }
+      // Of three, the first decides which are rows; those of another are turned in several pieces.
+      const Tensor three = call(kAddProduct, {&x, &y, &column}, {1});
+      for_each_index(shape, [&](const std::vector<int64_t>& index) {
+        const double product = get(y, index) * get(column, {index[0], 0});
+        // Narrower ones round.
+        ASSERT_TRUE(item_size(t) == 2 || get(three, index) == get(x, index) + product) << name(t);
+      });
     }
   }
 }

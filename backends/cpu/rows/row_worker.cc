@@ -314,10 +314,10 @@ class RowWorker {
     const Inputs inputs(*this, step, begin, n);
     Numbers numbers(*this, step);
     RowsOf targets[expr::kMaxSlots];
-    bool leave = false;
+    bool any_buffered = false;
     for (size_t o = 0; o < outs; ++o) {
       targets[o] = target(p, step.outputs[o], begin);
-      leave = leave || leaves(step.outputs[o]);
+      any_buffered = any_buffered || is_buffered(step.outputs[o]);
     }
     uint32_t repeated = 0;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
@@ -329,19 +329,19 @@ class RowWorker {
       for (size_t o = 0; o < outs; ++o) ptrs[o] = row_of(targets[o], g);
       inputs.put(g, ptrs + outs);
       plan_.elements[p](ptrs, static_cast<size_t>(n * lanes()), numbers.put(g), repeated);
-      if (leave) leave_buffers(step, ptrs, g, begin, n);
+      if (any_buffered) store_buffered(step, ptrs, g, begin, n);
     }
   }
 
   // Whether a result is computed in a buffer.
-  bool leaves(const RowPlace& to) const {
+  bool is_buffered(const RowPlace& to) const {
     const size_t i = c_.e.num_inputs + to.index;
     return to.kind == Kind::Output && (!c_.direct[i] || streams(i));
   }
-  void leave_buffers(const expr::RowStep& step, void* const* ptrs, int64_t g, int64_t begin, int64_t n) {
+  void store_buffered(const expr::RowStep& step, void* const* ptrs, int64_t g, int64_t begin, int64_t n) {
     for (size_t o = 0; o < step.outputs.size(); ++o) {
       const size_t i = c_.e.num_inputs + step.outputs[o].index;
-      if (!leaves(step.outputs[o])) continue;
+      if (!is_buffered(step.outputs[o])) continue;
       if (streams(i))
         row_kernels().stream(base(i, g) + c_.geometry.along.offset(i, begin), ptrs[o],
                              static_cast<size_t>(n * c_.item(i)));
@@ -378,7 +378,7 @@ class RowWorker {
     if (to.kind == Kind::Reducer) return {mem_.temp(p, to.index, 0), mem_.temp_bytes, nullptr};
     if (to.kind == Kind::Kept) return from_kept(to.index, begin);
     const size_t i = c_.e.num_inputs + to.index;
-    return leaves(to) ? RowsOf{mem_.buffers[i], 0, nullptr} : from_bases(i, begin);
+    return is_buffered(to) ? RowsOf{mem_.buffers[i], 0, nullptr} : from_bases(i, begin);
   }
 
   void feed_piece(size_t p, int64_t begin, int64_t n) {

@@ -140,7 +140,7 @@ inline const PointwiseInfo kAddInterpreted{
     .name = "add", .text = "alpha * other + self", .tensor_names = kSelfOther, .scalar_names = kAlpha};
 inline const PointwiseInfo kMul{
     .name = "mul", .text = "self * other", .tensor_names = kSelfOther, .scalar_names = {}};
-/// As addcmul, of which the build prints kernels.
+/// As addcmul, for which the build prints kernels.
 inline const PointwiseInfo kAddProduct{.name = "addcmul",
                                        .text = "self + value * tensor1 * tensor2",
                                        .tensor_names = kThree,

@@ -97,11 +97,10 @@ class RowWorker {
     rows_ = std::min(c_.group, c_.rows - first);
     const bool even = g.kept.sizes.size() <= 1;
     for (size_t i = 0; i < c_.operands(); ++i) {
-      Bytes* to = &base_[i];
-      *to = at_.data[i] + g.kept.offset(i, first);
       const int64_t step = g.kept.inner_stride(i);
-      for (int64_t r = 1; r < rows_; ++r, to += c_.operands())
-        to[c_.operands()] = even ? *to + step : at_.data[i] + g.kept.offset(i, first + r);
+      Bytes row = at_.data[i] + g.kept.offset(i, first), *to = &base_[i];
+      for (int64_t r = 0; r < rows_; ++r, row += step, to += c_.operands())
+        *to = even ? row : at_.data[i] + g.kept.offset(i, first + r);
     }
   }
 
@@ -136,12 +135,10 @@ class RowWorker {
   void pack() {
     for (size_t i = 0; i < c_.e.num_inputs && c_.whole; ++i) {
       if (!mem_.buffers[i] || c_.repeated[i]) continue;
+      const RowsOf dense = source({Kind::Operand, static_cast<uint16_t>(i)}, 0, c_.length);
       for (int64_t g = 0; g < rows_; ++g)
-        pack_rows(stretch(i, 0, c_.length), base(i, g), c_.operand(i).dtype, buffer(i, g), c_.held[i]);
+        pack_rows(stretch(i, 0, c_.length), base(i, g), c_.operand(i).dtype, row_of(dense, g), c_.held[i]);
     }
-  }
-  Bytes buffer(size_t operand, int64_t g) const {
-    return mem_.buffers[operand] + g * c_.length * lanes() * c_.item(operand);
   }
   // Places [begin, begin + n) of an operand, in one row.
   Bytes packed(size_t operand, int64_t g, int64_t begin, int64_t n) {

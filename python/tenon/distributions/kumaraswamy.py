@@ -56,7 +56,7 @@ class Kumaraswamy(TransformedDistribution):
     def mode(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
         inside = (a >= 1) & (b >= 1) & ~((a == 1) & (b == 1))
-        log_mode = (tn.log1p(-a.reciprocal()) - tn.log1p(-(a * b).reciprocal())) / a + 0 * b
+        log_mode = (tn.log1p(-a.reciprocal()) - tn.log1p(-(a * b).reciprocal()) - b.log()) / a
         return tn.where(inside, tn.exp(log_mode), float("nan"))
 
     @property

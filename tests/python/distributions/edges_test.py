@@ -26,6 +26,11 @@ def test_the_kumaraswamy_distribution_has_densities_at_its_ends(a, b, at_0, at_1
     np.testing.assert_allclose(d.log_prob(t(x)).numpy(), exact, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("a, b", [(2.0, 3.0), (1.5, 2.0), (2.0, 1.5), (1.0, 2.0), (2.0, 1.0), (7.0, 30.0)])
+def test_the_kumaraswamy_distribution_is_densest_at_its_mode(a, b):
+    np.testing.assert_allclose(D.Kumaraswamy(t(a), t(b)).mode.item(), ((a - 1) / (a * b - 1)) ** (1 / a), rtol=1e-14)
+
+
 TRANSFORMS = {
     "exp": lambda: D.ExpTransform(), "sigmoid": lambda: D.SigmoidTransform(), "affine": lambda: D.AffineTransform(t(2.0), t(3.0)),
     "compose": lambda: D.ComposeTransform([D.ExpTransform(), D.AffineTransform(1.0, 2.0)]),

@@ -100,6 +100,7 @@ void Plan::fuse(const PlanOptions& options) {
 void Plan::finish(const EngineChoice& choice) {
   for (const Node& node : graph_.nodes) add_step(node, choice);
   find_lives();
+  saves_ = estimate_saving();
   if (signature_.by_slot) return;
   find_alignments();
   for (const auto& t : signature_.tensors) uids_.push_back(t.uid);
@@ -244,7 +245,7 @@ void Plan::reuse_memory(Step& step) {
   }
 }
 
-int64_t Plan::saves() const noexcept {
+int64_t Plan::estimate_saving() const noexcept {
   if (!device_.is_cpu()) return static_cast<int64_t>(report_.fusions.size());
   // Of one core: nanoseconds of a call by itself and of recording one, bytes a nanosecond.
   constexpr int64_t kCall = 250, kRecording = 500, kBytes = 32;

@@ -131,7 +131,7 @@ class Plan {
   /// Nanoseconds that joined calls save in a run, as they are fewer and move less, beyond what recording all
   /// calls costs: an estimate for the host. On devices, where each launch costs, more than 0 if any calls are
   /// joined.
-  int64_t saves() const noexcept;
+  int64_t saves() const noexcept { return saves_; }
   /// Whether it computes all slots that are wanted now. Here, as each flush asks, and plan.cc is compiled for
   /// size.
   bool serves(const std::vector<bool>& wanted) const noexcept {
@@ -160,6 +160,7 @@ class Plan {
   void add_step(const Node& node, const EngineChoice& choice);
   void add_region(Step& step, const Node& node, const EngineChoice& choice) const;
   void find_lives();
+  int64_t estimate_saving() const noexcept;
   void reuse_memory(Step& step);
   void find_alignments();
   void check_call(std::span<const Address> sorted, std::span<std::byte> workspace, Stream stream) const;
@@ -169,6 +170,7 @@ class Plan {
   Device device_;
   bool lasts_ = true;  // worth to be kept for other processes
   bool is_loaded_ = false;
+  int64_t saves_ = 0;
   FusionReport report_;
   std::vector<Step> steps_;
   std::vector<const Node*> calls_;

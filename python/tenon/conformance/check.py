@@ -303,7 +303,8 @@ def raises(op, row, call, s, errors=ERRORS):
 def refused(op, row, call, s, errors=ERRORS):
     """The call raises a clear error that names the operator."""
     e, name = raises(op, row, call, s, errors), op.name.strip("_")
-    named = name in str(e) or (row.inner and row.inner in str(e))
+    text = str(e).replace(".", "_", 1)  # fft_fft is fft.fft in Python
+    named = name in text or (row.inner and row.inner in text)
     assert named, f"the error does not name {name}: {type(e).__name__}: {e}"
 
 
@@ -496,7 +497,10 @@ def out_elsewhere(op, row, s, matrix, dtype):
             refused(op, row, lambda: function(*args, **kwargs, out=wide), s)
         else:
             function(*args, **kwargs, out=wide)
-            compare(TENON.array(wide), d.store(np.asarray(row.wanted(s))).reshape(shape), wider, allowed, row=row)
+            if row.reference:
+                compare(TENON.array(wide), d.store(np.asarray(row.wanted(s))).reshape(shape), wider, allowed, row=row)
+            else:
+                check_in_out(row, s, wide, wider, allowed)
     if d.floating:
         for lower in ("int64", "float64") if d.category == "complex" else ("int64",):
             low = tenon.empty(list(shape), dtype=TENON.dtype(lower))

@@ -24,6 +24,7 @@ CALLS = {
 RANDOM = {
     "rand": lambda **o: tenon.rand(4, 3, **o),
     "randn": lambda **o: tenon.randn(4, 3, **o),
+    "normal": lambda **o: tenon.normal(2.0, 3.0, (4, 3), **o),
     "randint": lambda **o: tenon.randint(100, (4, 3), **o),
     "randint with a low": lambda **o: tenon.randint(-5, 100, (4, 3), **o),
     "randperm": lambda **o: tenon.randperm(12, **o),

@@ -30,7 +30,7 @@ SAME = {
     "addmv": lambda **o: tenon.addmv(X[:, 0], X, V, **o), "tensordot": lambda **o: tenon.tensordot(X, X, out=None, **o) if not o
     else tenon.tensordot(X, X, **o), "argmax": lambda **o: tenon.argmax(X, 1, **o), "argmin": lambda **o: tenon.argmin(X, 1, **o),
     "clamp": lambda **o: tenon.clamp(X, 0, **o), "hardtanh": lambda **o: tenon.hardtanh(X, **o), "gelu": lambda **o: tenon.gelu(X, **o),
-    "nonzero": lambda **o: tenon.nonzero(X, **o),
+    "nonzero": lambda **o: tenon.nonzero(X, **o), "multinomial": lambda **o: tenon.multinomial(tenon.eye(2), 1, **o),
 }  # fmt: skip
 #: What PyTorch computes in the dtype of `out`, or casts.
 CAST = {
@@ -38,6 +38,9 @@ CAST = {
     "maximum": lambda **o: tenon.maximum(X, X, **o), "sum": lambda **o: tenon.sum(X, 0, **o),
     "cat": lambda **o: tenon.cat([X, X], **o), "sqrt": lambda **o: tenon.sqrt(X, **o), "lt": lambda **o: tenon.lt(X, X, **o),
     "logsumexp": lambda **o: tenon.logsumexp(X, 0, **o), "mean": lambda **o: tenon.mean(X, 0, **o),
+    "prod": lambda **o: tenon.prod(X, 0, **o), "bernoulli": lambda **o: tenon.bernoulli(MASK.float(), **o),
+    "normal": lambda **o: tenon.normal(X, 0.0, **o), "normal of two": lambda **o: tenon.normal(X, 0 * X, **o),
+    "normal of deviations": lambda **o: tenon.normal(0.5, 0 * X, **o),
 }  # fmt: skip
 
 

@@ -140,7 +140,7 @@ constexpr Function kExponentialFunctions[] = {
      .derivative = {"result * 0.6931471805599453"},
      .body_float = "exp2_sum(x, 0)",
      .doc = "2^x"},
-    {.name = "expm1", .derivative = {"result + 1"}, .body_float = kExpm1, .doc = "e^x - 1, accurate near 0"},
+    {.name = "expm1", .derivative = {"exp(x)"}, .body_float = kExpm1, .doc = "e^x - 1, accurate near 0"},
     {.name = "sigmoid",
      .derivative = {"result * (1 - result)"},
      .body_float = kSigmoid,

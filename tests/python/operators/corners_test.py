@@ -18,6 +18,39 @@ def test_gradients_at_corners():
     assert str(F.relu6(tenon.tensor(-0.0)).item()) == "-0.0"
 
 
+def test_gradients_at_nan():
+    x = tenon.tensor([float("nan"), -4.0, 0.0, 4.0], requires_grad=True)
+    y = F.hardsigmoid(x)
+    y.sum().backward()
+    np.testing.assert_allclose(y.detach().numpy(), [np.nan, 0, 0.5, 1])
+    np.testing.assert_allclose(x.grad.numpy(), [0, 0, 1 / 6, 0], rtol=1e-6)
+    for name, slope in {"hardtanh": 1, "relu6": 1, "hardshrink": 1, "softshrink": 0, "hardswish": np.nan, "elu": np.nan, "celu": np.nan}.items():
+        x = tenon.full((33,), np.nan, requires_grad=True)
+        getattr(F, name)(x).sum().backward()
+        np.testing.assert_array_equal(x.grad.numpy(), slope)
+    # The element, its bounds, and the gradients of the three.
+    for *operands, gradients in (
+        (np.nan, 0.0, 2.0, [1, 0, 0]), (1.0, np.nan, 2.0, [1, 0, 0]), (3.0, np.nan, 2.0, [0, 0, 0]), (1.0, 0.0, np.nan, [1, 0, 0]),
+        (-1.0, 0.0, np.nan, [0, 0, 0]), (np.nan, np.nan, np.nan, [1, 0, 0]), (-1.0, 0.0, np.inf, [0, 1, 0]),
+    ):  # fmt: skip
+        tensors = [tenon.tensor([v], requires_grad=True) for v in operands]
+        y = tenon.clamp(*tensors)
+        y.backward(tenon.ones(1))
+        assert [t.grad.item() for t in tensors] == gradients and y.isnan().item() == bool(np.isnan(operands).any())
+
+
+@pytest.mark.parametrize(("name", "alpha", "scale"), [("elu", 1, 1), ("celu", 2, 1), ("selu", 1, 1.7580993408473766), ("expm1", 1, 1)])
+def test_gradients_of_exponentials_keep_their_digits_far_below_zero(name, alpha, scale):
+    x = tenon.tensor([-80.0, -40.0, -20.0, -17.0, -1.0], requires_grad=True)
+    function = getattr(tenon, name)
+    in_place = getattr(tenon, name + "_", tenon.Tensor.expm1_)
+    want = scale * np.exp(x.detach().double().numpy() / alpha)
+    for y in (function(x, alpha) if name == "celu" else function(x), in_place(x * 1, alpha) if name == "celu" else in_place(x * 1)):
+        (first,) = tenon.autograd.grad(y.sum(), x, create_graph=True)
+        np.testing.assert_allclose(first.detach().numpy(), want, rtol=1e-6)
+        np.testing.assert_allclose(tenon.autograd.grad(first.sum(), x)[0].numpy(), want / alpha, rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [tenon.float16, tenon.bfloat16])
 def test_rms_norm_of_half_types_uses_the_epsilon_of_float32(dtype):
     x = tenon.tensor([1e-3, 1e-3]).to(dtype)

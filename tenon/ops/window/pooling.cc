@@ -65,11 +65,9 @@ Windows checked_windows(const char* name, IntArrayRef sizes, IntArrayRef kernel_
                       extent <= INT64_MAX / 4 && s <= INT64_MAX / 4;
     TENON_CHECK(fits, Value, fmt::format("{}: windows are larger than int64 can count", op));
     TENON_CHECK(
-        p <= extent / 2, Value,
-        fmt::format(
-            "{}: `padding` must be at most half of the kernel's extent, got padding {}, kernel_size {} and "
-            "dilation {}",
-            op, p, k, d));
+        p <= k / 2, Value,
+        fmt::format("{}: `padding` must be at most half of `kernel_size`, got padding {} and kernel_size {}",
+                    op, p, k));
     TENON_CHECK(!__builtin_add_overflow(size, 2 * p - extent, &last), Shape,
                 fmt::format("{}: `self` is larger than int64 can count", op));
     int64_t n = 0;

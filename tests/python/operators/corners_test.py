@@ -132,6 +132,16 @@ def test_a_window_without_elements_is_refused():
     assert F.max_pool2d(tenon.ones(1, 1, 2, 4), (2, 1), 1, (1, 0), (2, 1)).shape == (1, 1, 2, 4)
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_pool_is_padded_by_half_of_its_kernel_at_most(rank):
+    x = tenon.ones((1, 1) + (9,) * rank)
+    text = f"pool{rank}d.*: `padding` must be at most half of `kernel_size`, got padding 2 and kernel_size 3$"
+    for name, options in (("max", {}), ("max", {"dilation": 2}), ("max", {"return_indices": True}), ("avg", {})):
+        with pytest.raises(ValueError, match=text):
+            getattr(F, f"{name}_pool{rank}d")(x, 3, padding=2, **options)
+    assert F.max_pool2d(tenon.ones(1, 1, 9, 9), 3, 1, 1, 2).shape == (1, 1, 7, 7)
+
+
 INF, NAN = float("inf"), float("nan")
 
 

@@ -200,12 +200,15 @@ def _is_within(error: Exception) -> bool:
         place = place.tb_next
 
 
+#: The modules whose functions errors name with the module: "linalg.cond".
+_MODULES = {f"{__package__}.{module}" for module in ("fft", "linalg", "special")}
 #: Names of the functions that are checked.
 _named: set[str] = set()
 
 
 def _is_function(name: str) -> bool:
-    return name in _named or any(operator.partition("::")[2].partition(".")[0] == name for operator in _C.dispatch.operators())
+    operator = name.replace(".", "_")
+    return name in _named or any(full.partition("::")[2].partition(".")[0] == operator for full in _C.dispatch.operators())
 
 
 def _is_own(error: BaseException) -> bool:
@@ -223,9 +226,9 @@ def name_called(error: BaseException, called: str | None) -> str:
     import re
 
     text = str(error)
-    head = re.match(r"(\w+)(\(\))?: ", text)
+    head = re.match(r"((?:\w+\.)?\w+)(\(\))?: ", text)
     if head and called and head[1] != called and error.args == (text,) and _is_function(head[1]) and _is_own(error):
-        error.args = (called + text[head.end() - 2 :],)
+        error.args = (called + text[head.end() - 2 :].partition("; the signature is ")[0],)
     return head[1] if head else ""
 
 
@@ -259,6 +262,9 @@ def checked(function: Any) -> Any:
     is_given = any(word in str(note) for note in function.__annotations__.values() for word in ("Callable", "Hook", "Fn"))
     is_called = not is_given and name != "forward" and (is_constructor or not function.__qualname__.startswith("_"))
     if is_called and not is_constructor:
+        if function.__module__ in _MODULES:
+            _named.add(name)
+            name = f"{function.__module__.rpartition('.')[2]}.{name}"
         _named.add(name)
     checks: dict[str, Any] | None = None  # made when they are first asked for: importing the package should not wait for them
 

@@ -160,6 +160,8 @@ def norm(
     elif dim is None and input.dim() != 2:
         raise RuntimeError(f"norm: with `ord` and without `dim`, `input` must have 1 or 2 dimensions, got {tuple(input.shape)}")
     elif ord is None:
+        if dim is None or len(dim) != 2:
+            raise RuntimeError(f"norm: expected `dim` of 1 or 2 dimensions, got {dim}; vector_norm takes more")
         result = vector_norm(input, 2, dim, keepdim, dtype=dtype)
     else:
         result = matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
@@ -293,7 +295,10 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
-    """The sum of products along `dim`, of conj(x) and y."""
+    """The sum of products along `dim`, of conj(x) and y; of half types computed in float32, and rounded once."""
+    dtype = _C.promote_types(x.dtype, y.dtype)
+    if dtype in (_C.float16, _C.bfloat16):
+        return _into(out, (x.float() * y.float()).sum(dim).to(dtype))
     return _into(out, ((x.conj() if x.is_complex() else x) * y).sum(dim))
 
 

@@ -140,7 +140,8 @@ def _is_quoted(value, text):
 
 def is_named(text, called, given):
     """Whether a message says what went wrong where: the function, one of its arguments, or an operator that it is made of."""
-    words = {word.strip("_") for word in re.findall(r"\w+", text)}
+    # linalg.inv is the function linalg_inv.
+    words = {word.strip("_") for word in re.findall(r"\w+", f"{text} {text.replace('.', '_', 1)}")}
     if re.search(r"argument '\w+'|`\w+`", text) or any(map(lambda v: _is_quoted(v, text), given)):
         return True
     if called.words & words:

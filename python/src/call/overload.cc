@@ -103,10 +103,12 @@ PyObject* unknown_keyword(const Function& f, const Arguments& a) noexcept {
 }
 
 PyObject* refuse(const Function& f, const Arguments& a) {
-  if (PyObject* keyword = unknown_keyword(f, a)) {
-    return PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", f.name, keyword);
-  }
   std::string message = std::string(f.name) + "()";
+  if (PyObject* keyword = unknown_keyword(f, a)) {
+    const char* name = PyUnicode_AsUTF8(keyword);
+    throw_error(ErrorKind::Type,
+                message + " got an unexpected keyword argument '" + (name ? name : "?") + "'");
+  }
   const auto explain = [&](const Overload& o) { return reason(o, a, a.misfits[&o - f.overloads.data()]); };
   std::vector<const Overload*> candidates;
   for (const Overload& o : f.overloads) {
@@ -118,8 +120,7 @@ PyObject* refuse(const Function& f, const Arguments& a) {
     message += ": no signature takes (" + type_names(a) + "); there are:";
     for (const Overload* o : candidates) message += std::string("\n  ") + o->text + ": " + explain(*o);
   }
-  PyErr_SetString(PyExc_TypeError, message.c_str());
-  return nullptr;
+  throw_error(ErrorKind::Type, message);
 }
 
 bool has_tensor(const Arguments& a) noexcept {

@@ -98,9 +98,10 @@ template <class Carried>
 
 namespace {
 
+bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
 /// "add: " before a text that does not say what was called: neither in it, nor as "name: " at its start.
 std::string with_name(const char* called, std::string_view text) {
-  const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   const auto word = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), in_name) - text.begin());
   const bool starts = word > 0 && text.substr(word).starts_with(": ");
   // As a word: "integer" has no name of `ge`.
@@ -113,6 +114,17 @@ std::string with_name(const char* called, std::string_view text) {
   };
   const bool named = !*called || starts || names();
   return (named ? std::string() : std::string(called) + ": ").append(text);
+}
+
+/// The text with its first word, in each of its places, as programs write it: linalg.inv for linalg_inv.
+std::string with_module_name(std::string text) {
+  const std::string word(text.begin(), std::find_if_not(text.begin(), text.end(), in_name));
+  const size_t dot = word.find('_');
+  const std::string module = word.substr(0, dot);
+  if (dot == std::string::npos || (module != "fft" && module != "linalg" && module != "special")) return text;
+  for (size_t at = 0; at != std::string::npos; at = text.find(word, at + 1))
+    if (at == 0 || std::strchr(" \n'`", text[at - 1])) text[at + dot] = '.';
+  return text;
 }
 
 /// For an allocation of the C++ library's, which says nothing of its size.
@@ -130,8 +142,9 @@ void set_out_of_memory(const char* called) noexcept {
 }  // namespace
 
 /// Text from outside, of a plug-in say, may be no UTF-8.
-static void set_error(PyObject* type, const char* text) noexcept {
-  PyObject* message = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "replace");
+static void set_error(PyObject* type, std::string text) noexcept {
+  text = with_module_name(std::move(text));
+  PyObject* message = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
   if (!message) return;
   PyErr_SetObject(type, message);
   Py_DECREF(message);
@@ -162,11 +175,11 @@ void set_python_error(const char* called, std::string_view original) noexcept {
         original.ends_with('_') ? original.substr(0, original.size() - 1) : original;
     if (named && (e.operator_name() == original || e.operator_name() == form)) e.set_operator(called);
     PyObject* type = dynamic_cast<LinAlgError*>(&e) ? g_linalg_error : exception_for(e.kind());
-    set_error(type, named ? e.what() : with_name(called, e.what()).c_str());
+    set_error(type, named ? e.what() : with_name(called, e.what()));
   } catch (const std::bad_alloc&) {
     set_out_of_memory(called);
   } catch (const std::exception& e) {
-    set_error(PyExc_RuntimeError, with_name(called, e.what()).c_str());
+    set_error(PyExc_RuntimeError, with_name(called, e.what()));
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "an exception that is not a std::exception");
   }

@@ -110,6 +110,8 @@ def module_getattr(module, later=()):
 def add_module_getattr(module, later=()):
     """Has a module answer so for names that it lacks; type checkers, which read no __getattr__, know that it lacks them."""
     sys.modules[module].__getattr__ = module_getattr(module, later)
+    for name in ("annotations", "TYPE_CHECKING"):  # which serve the source alone
+        sys.modules[module].__dict__.pop(name, None)
 
 
 class AbsentModules:

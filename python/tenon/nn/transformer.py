@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from ..types import Device, DType
 
 
-def _activation(given: Any) -> Callable[[Tensor], Tensor]:
+def _activation(owner: Module, given: Any) -> Callable[[Tensor], Tensor]:
     if callable(given):
         return given
     if given not in ("relu", "gelu"):
-        raise ValueError(f"activation must be 'relu', 'gelu' or a callable, got {given!r}")
+        raise ValueError(f"{type(owner).__name__}: activation must be 'relu', 'gelu' or a callable, got {given!r}")
     return getattr(F, given)
 
 
@@ -84,7 +84,7 @@ class _Layer(TensorModule):
             setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **like))
         for i in range(1, count + 1):
             setattr(self, f"dropout{i}", Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation = _activation(self, activation)
 
     def _attend(
         self,

@@ -37,19 +37,20 @@ void check_real(const Tensor& self, const char* op) {
 
 namespace {
 
-int64_t checked_size(int64_t n, int64_t dim, const Tensor& self, bool given, const char* op) {
+int64_t checked_size(int64_t n, int64_t dim, const Tensor& self, bool given, const char* argument,
+                     const char* op) {
   if (n >= 1) return n;
   if (given)
     throw_error(ErrorKind::Runtime,
                 fmt::format("{}: expected at least 1 element in the transform of dimension {} of "
-                            "`self`, got {} from `n` or `s`",
-                            op, dim, n));
+                            "`self`, got {} from `{}`",
+                            op, dim, n, argument));
   throw_error(
       ErrorKind::Runtime,
       fmt::format(
           "{}: dimension {} of `self` {} has {} elements, too few for a transform of at least 1; give "
-          "its length as `n` or `s`",
-          op, dim, to_string(self.sizes()), self.sizes()[static_cast<size_t>(dim)]));
+          "its length as `{}`",
+          op, dim, to_string(self.sizes()), self.sizes()[static_cast<size_t>(dim)], argument));
 }
 
 int64_t wrapped(int64_t dim, const Tensor& self, const char* op) {
@@ -61,7 +62,7 @@ int64_t wrapped(int64_t dim, const Tensor& self, const char* op) {
 
 FftSizes fft_sizes(const Tensor& self, std::optional<int64_t> n, int64_t dim, bool half, const char* op) {
   const int64_t d = wrapped(dim, self, op), size = self.sizes()[static_cast<size_t>(d)];
-  return {{d}, {checked_size(n.value_or(half ? 2 * (size - 1) : size), d, self, n.has_value(), op)}};
+  return {{d}, {checked_size(n.value_or(half ? 2 * (size - 1) : size), d, self, n.has_value(), "n", op)}};
 }
 
 FftSizes fft_sizes(const Tensor& self, std::optional<IntArrayRef> s, std::optional<IntArrayRef> dim,
@@ -88,7 +89,10 @@ FftSizes fft_sizes(const Tensor& self, std::optional<IntArrayRef> s, std::option
   for (size_t i = 0; i < found.dims.size(); ++i) {
     const int64_t d = found.dims[i], size = self.sizes()[static_cast<size_t>(d)];
     const bool given = s && (*s)[i] != -1, halved = half && i + 1 == found.dims.size();
-    found.sizes.push_back(checked_size(given ? (*s)[i] : halved ? 2 * (size - 1) : size, d, self, given, op));
+    found.sizes.push_back(checked_size(given    ? (*s)[i]
+                                       : halved ? 2 * (size - 1)
+                                                : size,
+                                       d, self, given, "s", op));
   }
   return found;
 }

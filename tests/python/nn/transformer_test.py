@@ -80,7 +80,7 @@ def test_a_transformer_learns_and_drops_while_training_alone():
 
 
 def test_refuses():
-    with pytest.raises(ValueError, match="activation must be 'relu', 'gelu' or a callable, got 'swish'"):
+    with pytest.raises(ValueError, match="^TransformerEncoderLayer: activation must be 'relu', 'gelu' or a callable, got 'swish'"):
         nn.TransformerEncoderLayer(8, 2, activation="swish")
     with pytest.raises(ValueError, match="num_heads=3"):
         nn.TransformerEncoderLayer(8, 3)

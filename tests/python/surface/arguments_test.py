@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 
 import numpy as np
 import pytest
@@ -130,6 +131,36 @@ def test_a_subclass_is_named_as_itself():
 def test_other_arguments_are_named(call, text):
     with pytest.raises((TypeError, ValueError), match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: tenon.linalg.inv("x"), r"linalg.inv(): argument 'A' must be Tensor, not str; the signature is linalg.inv(A: Tensor) -> Tensor"),
+        (lambda: tenon.linalg.inv(A=tenon.eye(2), B=1), "linalg.inv() got an unexpected keyword argument 'B'"),
+        (lambda: tenon.linalg.solve(tenon.eye(3), tenon.ones(4, 2)), "linalg.solve: "),
+        (lambda: tenon.linalg.cond(tenon.ones(3)), "linalg.cond: expected a tensor of at least 2 dimensions"),
+        (lambda: tenon.linalg.cond(tenon.eye(3), p=[2]), "linalg.cond: expected `p` of "),
+        (lambda: tenon.linalg.pinv(tenon.ones(3)), "linalg.pinv: `self` must have at least 2 dimensions"),
+        (lambda: tenon.linalg.vector_norm(tenon.ones(2), "x"), "linalg.vector_norm(): argument 'ord' must be Number, not str; the signature is linalg.vector_norm("),
+        (lambda: tenon.linalg.norm(tenon.eye(2), "zz"), "linalg.norm: expected `ord` of "),
+        (lambda: tenon.linalg.norm(tenon.ones(2, 2, 2), None, (0, 1, 2)), "linalg.norm: expected `dim` of 1 or 2 dimensions, got (0, 1, 2); "),
+        (lambda: tenon.fft.fft(tenon.ones(4), 0), "fft.fft: expected at least 1 element in the transform of dimension 0 of `self`, got 0 from `n`"),
+        (lambda: tenon.fft.fftn(tenon.ones(0)), "fft.fftn: dimension 0 of `self` [0] has 0 elements, too few for a transform of at least 1; give its length as `s`"),
+        (lambda: tenon.special.zeta(tenon.ones(2), "x"), "special.zeta(): no signature takes (Tensor, str); there are:\n  special.zeta(input: Tensor, "),
+        (lambda: tenon.unique("x"), "unique: argument 'input' must be Tensor, not str"),
+        (lambda: tenon.inverse(tenon.ones(2, 3)), "inverse: `A` must be "),
+    ],
+)
+def test_functions_are_named_as_programs_write_them(call, text):
+    with pytest.raises((TypeError, ValueError, RuntimeError)) as error:
+        call()
+    assert str(error.value).startswith(text) and not re.search(r"\b(_|linalg_|fft_|special_)[a-z]", str(error.value)), error.value
+
+
+def test_modules_list_what_they_are_for():
+    for module in (tenon.linalg, tenon.fft, tenon.special, F, tenon.autograd, tenon.optim.lr_scheduler):
+        assert not {"annotations", "TYPE_CHECKING"} & {*dir(module)}, module
 
 
 @pytest.mark.parametrize("load, name", [(tenon.load_device, "load_device"), (tenon.ops.load_library, "load_library")])
@@ -296,9 +327,9 @@ def test_cuda_says_what_to_do():
         (lambda x: tenon.transpose_copy(x, 0, 7), "transpose_copy: dimension out of range"),
         (lambda x: tenon.view_copy(x, [7]), r"view_copy: shape \[7\] is invalid"),
         (lambda x: tenon.t_copy(tenon.ones(2, 2, 2)), "t_copy: expects a tensor with <= 2"),
-        (lambda x: tenon.linalg.vecdot(x, tenon.ones(4)), r"vecdot: shapes \[2, 3\] and \[4\] do not broadcast"),
-        (lambda x: tenon.linalg.vecdot(x, x, dim=5), "vecdot: dimension out of range"),
-        (lambda x: tenon.linalg.cond(x.long()), "cond: expected `A` of float32"),
+        (lambda x: tenon.linalg.vecdot(x, tenon.ones(4)), r"linalg.vecdot: shapes \[2, 3\] and \[4\] do not broadcast"),
+        (lambda x: tenon.linalg.vecdot(x, x, dim=5), "linalg.vecdot: dimension out of range"),
+        (lambda x: tenon.linalg.cond(x.long()), "linalg.cond: expected `A` of float32"),
         (lambda x: x.squeeze_(9), "squeeze_: dimension out of range"),
         (lambda x: x.polygamma_("a"), r"polygamma_\(?\)?: argument 'n' must be int"),
         (lambda x: (x + 1j).greater_(x), "greater_: `gt` is not implemented for complex"),

@@ -28,11 +28,13 @@ _dtypes: dict[str, _C.dtype] = {}  # by device, where they were set
 _kept: dict[str, Any] = {"cache": True, "nesting": 0}
 
 
-def _is_enabled(who: str, device: Any, enabled: bool) -> bool:
+def _is_enabled(who: str, device: Any, enabled: Any) -> bool:
     """Whether something is switched on: never. As in PyTorch, a warning says so for a device that is not there; where the device is
     there, the results would be others, which an error says."""
     if not isinstance(device, str):
         raise TypeError(f"{who}: the type of a device, such as 'cpu', must be a str, got {device!r}")
+    if who.startswith("set_") and not isinstance(enabled, bool):
+        raise TypeError(f"{who}: enabled must be a bool, got {_describe(enabled)}")
     loaded = [name for name, _, _ in _C._devices.loaded()]
     if device not in _DEVICES and device not in loaded:
         raise RuntimeError(f"{who}: there is no device of type {device!r}; there are {', '.join(['cpu', *loaded])}")
@@ -161,7 +163,7 @@ def autocast_decrement_nesting() -> int:
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
     """Switches autocast off; NotImplementedError for on."""
     if enabled is None:
-        device_type, enabled = "cuda", bool(device_type)
+        device_type, enabled = "cuda", device_type  # type: ignore
     _is_enabled("set_autocast_enabled", device_type, enabled)
 
 

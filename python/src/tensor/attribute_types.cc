@@ -208,15 +208,22 @@ PyObject* as_size(PyObject* tuple) {
   const Ref owner(tuple);
   return PyObject_CallOneArg(reinterpret_cast<PyObject*>(&g_size_type), tuple);
 }
-/// As a tuple is made, with errors that say of what.
+/// As a tuple is made, of ints: what counts as one becomes one. Errors say of what.
 PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  PyObject* size = PyTuple_Type.tp_new(type, args, kwargs);
-  if (size) [[likely]]
-    return size;
-  return guarded("Size", []() -> PyObject* {
+  return guarded("Size", [&]() -> PyObject* {
+    Ref size(PyTuple_Type.tp_new(type, args, kwargs));
+    const Py_ssize_t count = size ? PyTuple_GET_SIZE(size.get()) : 0;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* item = PyTuple_GET_ITEM(size.get(), i);
+      if (PyLong_CheckExact(item)) continue;
+      TENON_CHECK(PyIndex_Check(item), Type,
+                  "Size: item " + std::to_string(i) + " must be an int, not " + type_name(item));
+      PyObject* number = PyBool_Check(item) ? PyLong_FromLong(item == Py_True) : PyNumber_Index(item);
+      PyTuple_SetItem(size.get(), i, checked(number));
+    }
+    if (size) return size.release();
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
-    const std::string text = take_error_text();
-    throw_error(ErrorKind::Type, "Size: " + text);
+    throw_error(ErrorKind::Type, "Size: " + take_error_text());
   });
 }
 PyObject* size_subscript(PyObject* o, PyObject* key) {

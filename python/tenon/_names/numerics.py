@@ -3,6 +3,8 @@ whatever they say, so that a program may set them, and reads what it set; `set_s
 
 from __future__ import annotations
 
+from ..arguments import describe as _describe
+
 _PRECISIONS = ("highest", "high", "medium")
 _deterministic = {"mode": False, "warn_only": False}
 _precision = "highest"
@@ -10,7 +12,10 @@ _precision = "highest"
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Asks for the same results in every run, as all operators give them anyway."""
-    _deterministic.update(mode=bool(mode), warn_only=bool(warn_only))
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(f"use_deterministic_algorithms: {name} must be a bool, got {_describe(value)}")
+    _deterministic.update(mode=mode, warn_only=warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

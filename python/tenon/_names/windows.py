@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from ..arguments import check_module as _check_module
+from ..arguments import _is_int, check_module as _check_module, describe as _describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ def _window(
 ) -> Tensor:
     """`value` of the places of a window from 0 to 1."""
     wanted = _C.get_default_dtype() if dtype is None else dtype
+    if not _is_int(length):
+        raise TypeError(f"{name}: window_length must be an int, got {_describe(length)}")
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     if not (isinstance(wanted, _C.dtype) and wanted.is_floating_point):

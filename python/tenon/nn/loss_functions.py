@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .._C import Tensor
+    from .._C import Size, Tensor
 
 __all__ = [
     "binary_cross_entropy",
@@ -62,12 +62,12 @@ def _reduced(values: Tensor, number: int) -> Tensor:
     return values if number == 0 else values.mean() if number == 1 else values.sum()
 
 
-def _weighted(name: str, values: Tensor, weight: Tensor) -> Tensor:
-    """Values times weights of the same shape."""
+def _weighted(name: str, values: Tensor, weight: Tensor, shape: Size) -> Tensor:
+    """Values times weights, which have the input's shape."""
     if not isinstance(weight, _C.Tensor):
         raise TypeError(f"{name}: weight must be a Tensor or None, got {_describe(weight)}")
-    if weight.shape != values.shape:
-        raise ValueError(f"{name}: weight {list(weight.shape)} must have the shape of the input, {list(values.shape)}")
+    if weight.shape != shape:
+        raise ValueError(f"{name}: weight {list(weight.shape)} must have the shape of the input, {list(shape)}")
     return values * weight
 
 
@@ -99,10 +99,11 @@ def _broadcast(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor
 
 def _difference_loss(loss: Any, input: Tensor, target: Tensor, number: int, weight: Tensor | None) -> Tensor:
     """A loss of the differences. With weights, the mean is divided by their sum."""
+    shape = input.shape
     input, target = _broadcast(loss.__name__, input, target)
     if weight is None:
         return loss(input, target, number)
-    values = _weighted(loss.__name__, loss(input, target, 0), weight)
+    values = _weighted(loss.__name__, loss(input, target, 0), weight, shape)
     return values.sum() / weight.sum() if number == 1 else _reduced(values, number)
 
 
@@ -192,9 +193,10 @@ def huber_loss(
 ) -> Tensor:
     """Half the square of the difference up to `delta`, delta * (|input - target| - delta / 2) above it. Huber (1964)."""
     number = reduction_of("huber_loss", reduction)
+    shape = input.shape
     input, target = _broadcast("huber_loss", input, target)
     if weight is not None:
-        return _reduced(_weighted("huber_loss", _huber_loss(input, target, 0, delta), weight), number)
+        return _reduced(_weighted("huber_loss", _huber_loss(input, target, 0, delta), weight, shape), number)
     return _huber_loss(input, target, number, delta)
 
 

@@ -150,20 +150,16 @@ class OneCycleLR(_MomentumCycle):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
         self.optimizer, self.total_steps = optimizer, total_steps
-        self._anneal_strategy = anneal_strategy
+        self._anneal_func_type = anneal_strategy
         up, end = float(pct_start * total_steps) - 1, total_steps - 1
-        # (last step, rate at its start, rate at its end, momentum at its start, momentum at its end)
+        phases: list[tuple[float, str, str, str, str]] = [(up, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
         if three_phase:
-            self._phases = [
-                (up, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
-                (float(2 * pct_start * total_steps) - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
-                (end, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
-            ]
+            phases += [(float(2 * pct_start * total_steps) - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum")]
+            phases += [(end, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
         else:
-            self._phases = [
-                (up, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
-                (end, "max_lr", "min_lr", "base_momentum", "max_momentum"),
-            ]
+            phases += [(end, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+        keys = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
+        self._schedule_phases: list[dict[str, Any]] = [dict(zip(keys, phase)) for phase in phases]  # as in PyTorch's states
         if last_epoch == -1:
             for group, most in zip(optimizer.param_groups, _for_each_group("OneCycleLR", "max_lr", optimizer, max_lr)):
                 group["initial_lr"] = most / div_factor
@@ -175,7 +171,7 @@ class OneCycleLR(_MomentumCycle):
         super().__init__(optimizer, last_epoch)
 
     def _between(self, start: float, end: float, share: float) -> float:
-        if self._anneal_strategy == "linear":
+        if self._anneal_func_type == "linear":
             return (end - start) * share + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
 
@@ -184,16 +180,16 @@ class OneCycleLR(_MomentumCycle):
         if step > self.total_steps:
             raise ValueError(f"OneCycleLR: step {step} of {self.total_steps} steps in total")
         first = 0.0
-        for number, (last, *_) in enumerate(self._phases):
-            if step <= last or number == len(self._phases) - 1:
+        for phase in self._schedule_phases:
+            if step <= phase["end_step"] or phase is self._schedule_phases[-1]:
                 break
-            first = last
-        last, lr_from, lr_to, momentum_from, momentum_to = self._phases[number]
-        share = (step - first) / (last - first)
+            first = phase["end_step"]
+        share = (step - first) / (phase["end_step"] - first)
+        groups = self.optimizer.param_groups
         if self.cycle_momentum:
-            for group in self.optimizer.param_groups:
-                self._set_momentum(group, self._between(group[momentum_from], group[momentum_to], share))
-        return [self._between(group[lr_from], group[lr_to], share) for group in self.optimizer.param_groups]
+            for group in groups:
+                self._set_momentum(group, self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], share))
+        return [self._between(group[phase["start_lr"]], group[phase["end_lr"]], share) for group in groups]
 
 
 _check_module(globals())

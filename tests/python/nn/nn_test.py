@@ -183,12 +183,21 @@ def test_losses_of_what_is_not_finite():
             np.testing.assert_array_equal(loss(x, t, reduction="sum").numpy(), want.sum(), err_msg=loss.__name__)
 
 
+@pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.huber_loss])
+def test_weights_have_the_shape_of_the_input(loss):
+    input, target, weight = tenon.tensor([1.0, 2.0]), tenon.tensor([[1.0, 4.0], [3.0, 2.0]]), tenon.tensor([1.0, 3.0])
+    with pytest.warns(UserWarning, match="broadcasts them"):
+        assert loss(input, target, reduction="sum", weight=weight).item() == {F.mse_loss: 16, F.l1_loss: 8, F.huber_loss: 6}[loss]
+        with pytest.raises(ValueError, match=r"weight \[2, 2\] must have the shape of the input, \[2\]$"):
+            loss(input, target, weight=tenon.ones(2, 2))
+
+
 def test_losses_refuse_what_does_not_fit():
     x = tenon.ones(3, 2)
     for call, error, text in (
         (lambda: F.mse_loss(x, x, reduction="avg"), ValueError, "mse_loss: reduction"),
         (lambda: nn.L1Loss(reduction="avg"), ValueError, "L1Loss: reduction"),
-        (lambda: F.mse_loss(x, x, weight=x[0]), ValueError, "mse_loss: weight"),
+        (lambda: F.mse_loss(x, x, weight=x[0]), ValueError, r"mse_loss: weight \[2\] must have the shape of the input, \[3, 2\]"),
         (lambda: F.kl_div(x, x[:, :1].expand(3, 3)), RuntimeError, "kl_div"),
         (lambda: F.binary_cross_entropy(x * 2, x), RuntimeError, "binary_cross_entropy: .*between 0 and 1"),
         (lambda: F.binary_cross_entropy(x, x[0]), ValueError, "binary_cross_entropy: `target`"),

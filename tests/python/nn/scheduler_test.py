@@ -159,3 +159,20 @@ def test_schedulers_after_their_optimizer_do_not_warn():
         both.step()
         chained.step()
     assert not warned(caught)
+
+
+def test_one_cycle_goes_on_from_a_state_of_pytorch():
+    # What PyTorch 2.15 has in state_dict() of OneCycleLR(o, 0.2, total_steps=10, pct_start=0.5, anneal_strategy="linear") after 3 steps.
+    keys = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
+    phases = [(4.0, "initial_lr", "max_lr", "max_momentum", "base_momentum"), (9, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+    state = {
+        "total_steps": 10, "_schedule_phases": [dict(zip(keys, phase)) for phase in phases], "_anneal_func_type": "linear",
+        "cycle_momentum": False, "base_lrs": [0.008], "last_epoch": 3, "_step_count": 4, "_is_initial": False,
+        "_get_lr_called_within_step": False, "_last_lr": [0.152],
+    }  # fmt: skip
+    s = lr_scheduler.OneCycleLR(optimizer(1.0), 0.2, total_steps=20, cycle_momentum=False)
+    assert s.state_dict().keys() <= state.keys()
+    s.load_state_dict(state)
+    seen = [s.step() or s.get_last_lr()[0] for _ in range(3)]
+    least = 0.2 / 25 / 1e4
+    assert seen == pytest.approx([0.2, 0.2 + (least - 0.2) / 5, 0.2 + (least - 0.2) * 2 / 5])

@@ -80,6 +80,12 @@ def test_clip_grad_norm_where_the_norm_is_beyond_float16():
     np.testing.assert_allclose(wide(leaf.grad), np.full((200, 200), 5.0), rtol=1e-3)
 
 
+def test_products_of_vectors_leave_the_dtype():
+    assert tenon.linalg.vecdot(half([300.0, 300.0, 2.0]), half([300.0, -300.0, 3.0])).item() == 6
+    x, y = tenon.randn(2, 3, 1000, generator=tenon.Generator().manual_seed(1)).bfloat16()
+    np.testing.assert_allclose(wide(tenon.linalg.vecdot(x, y)), (wide(x) * wide(y)).sum(1), rtol=2.0**-8)
+
+
 def test_total_norm_of_several_dtypes():
     """Each tensor's norm counts unrounded, and the result has the dtype that they promote to."""
     parts = [half([300.0] * 4), tenon.tensor([1e-3], dtype=tenon.float32), tenon.tensor([3e2 + 4e2j])]

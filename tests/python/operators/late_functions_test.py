@@ -1,5 +1,6 @@
 """Functions under `tenon` that are written in Python: copies of views, other names, counts, low ranks, recurrent layers, switches."""
 
+import re
 import warnings
 
 import numpy as np
@@ -354,6 +355,10 @@ def test_autocast_keeps_what_it_is_told():
     assert not tenon.is_autocast_xla_enabled() and not tenon.is_autocast_ipu_enabled()
     with pytest.raises(NotImplementedError, match="set_autocast_cpu_enabled: mixed precision"):
         tenon.set_autocast_cpu_enabled(True)
+    for value, shown in (("x", "'x' (str)"), (1, "1 (int)"), (None, "None (NoneType)")):
+        for call in (tenon.set_autocast_enabled, tenon.set_autocast_cpu_enabled, tenon.use_deterministic_algorithms):
+            with pytest.raises(TypeError, match=re.escape(f"{call.__name__}: ") + f"(enabled|mode) must be a bool, got {re.escape(shown)}"):
+                call(value)
 
 
 def test_how_tensors_print():

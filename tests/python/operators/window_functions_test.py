@@ -41,3 +41,12 @@ def test_errors(name):
         call(4, dtype=tenon.int32)
     with pytest.raises(RuntimeError, match=f"^{name}_window is not implemented for sparse types, got: "):
         call(4, layout=tenon.sparse_coo)
+
+
+@pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hann", "kaiser"])
+def test_a_length_is_an_int(name):
+    window = getattr(tenon, f"{name}_window")
+    for length in (3.7, 3.0, True):
+        with pytest.raises(TypeError, match=rf"{name}_window: window_length must be an int, got {length} \({type(length).__name__}\)"):
+            window(length)
+    assert window(np.int64(3)).shape == window(tenon.tensor(3)).shape == (3,)

@@ -25,6 +25,13 @@ def test_zero_to_the_power_of_zero_is_one():
         assert power.tolist() == [1, 1]
 
 
+def test_integers_without_elements_have_no_median():
+    for function in (tenon.median, tenon.nanmedian):
+        with pytest.raises(ValueError, match=f"^{function.__name__}: `self`, .0. of int64, has no elements$"):
+            function(tenon.empty(0, dtype=tenon.int64))
+    assert tenon.linalg.vecdot(tenon.arange(3), tenon.arange(3)).item() == 5
+
+
 def test_an_index_has_one_ellipsis():
     with pytest.raises(IndexError, match="only one Ellipsis"):
         tenon.ones(2, 3)[..., ...]

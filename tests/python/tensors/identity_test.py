@@ -171,6 +171,10 @@ def test_small_objects():
     assert repr(tenon.Size([2, 3])) == "tenon.Size([2, 3])"
     assert tenon.ones(2, 3).shape == (2, 3) and tenon.ones(2, 3).shape.numel() == 6
     assert isinstance(tenon.ones(2, 3).shape[:1], tenon.Size)
+    assert repr(tenon.Size([True, np.int64(2), tenon.tensor(3), 4])) == "tenon.Size([1, 2, 3, 4])"
+    for item, shown in (("x", "str"), (1.5, "float"), (None, "NoneType"), ([1], "list")):
+        with pytest.raises(TypeError, match=f"^Size: item 1 must be an int, not {shown}$"):
+            tenon.Size([1, item])
     assert repr(tenon.device("cpu")) == "device(type='cpu')"
     assert str(tenon.device("cpu:0")) == "cpu:0" and tenon.device("cpu", 0).index == 0
     assert tenon.float is tenon.float32 and tenon.long is tenon.int64

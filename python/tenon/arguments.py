@@ -268,18 +268,21 @@ def checked(function: Any) -> Any:
         _named.add(name)
     checks: dict[str, Any] | None = None  # made when they are first asked for: importing the package should not wait for them
 
+    def owner_of(args):
+        return type(args[0]).__name__ if args and (is_constructor or name == "forward") else name
+
     def wrong(args, kwargs):
         nonlocal checks
         if checks is None:
             checks = _checks_of(function, is_constructor)
-        owner = type(args[0]).__name__ if is_constructor and args else name
-        return _wrong_argument(function, checks, owner, args, kwargs)
+        return _wrong_argument(function, checks, owner_of(args), args, kwargs)
 
     def explain(error, args, kwargs):
         """Raises a better error in place of `error`, or lets it get a name."""
-        owner, text = type(args[0]).__name__ if is_constructor and args else name, str(error)
+        owner, text = owner_of(args), str(error)
         head = name_called(error, owner if is_called and not owner.startswith("_") else None)
-        if head in ("bool", "int", "float"):  # what a tensor of several elements says where it is taken for a number
+        # What a tensor of several elements says where it is taken for a number, and an operator without an overload that fits.
+        if head in ("bool", "int", "float") or (head and "no signature takes" in text):
             if found := wrong(args, kwargs):
                 raise found from error
         # Python's own text about an object that is none of the right kind may have the name, as that of a method.

@@ -98,6 +98,8 @@ def test_a_subclass_is_named_as_itself():
         (lambda: tenon.Size(np.array(2.0)), "^Size: iteration over a 0-d array$"),
         (lambda: tenon.frombuffer(object(), dtype=tenon.uint8), r"^frombuffer\(\): argument 'buffer' must be .*, not object$"),
         (lambda: tenon.ops.tenon.layernorm(tenon.ones(2), [2**64]), f"^layernorm: an integer beyond 64 bits: {2**64}$"),
+        (lambda: nn.BatchNorm1d(2)("x"), r"^BatchNorm1d: input must be a Tensor, got 'x' \(str\)$"),
+        (lambda: F.interpolate(tenon.ones(1, 1, 2), "x"), r"^interpolate: size must be an int or a sequence of ints or None, got 'x' \(str\)$"),
         (lambda: F.softmax(None), r"^softmax: input must be a Tensor, got None \(NoneType\)$"),
         (lambda: F.log_softmax(3), r"^log_softmax: input must be a Tensor, got 3 \(int\)$"),
         (lambda: F.leaky_relu_(1j), r"^leaky_relu_: input must be a Tensor, got 1j \(complex\)$"),

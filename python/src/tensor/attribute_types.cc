@@ -235,6 +235,7 @@ PyMethodDef g_size_methods[] = {{"numel", &size_numel, METH_NOARGS,
                                 {}};
 PyMappingMethods g_size_mapping = {nullptr, &size_subscript, nullptr};
 PySequenceMethods g_size_sequence = {};
+PyNumberMethods g_size_number = {};
 
 bool add_size_type(PyObject* module) {
   PyTypeObject& t = g_size_type;
@@ -247,9 +248,15 @@ bool add_size_type(PyObject* module) {
   t.tp_methods = g_size_methods;
   g_size_mapping.mp_length = PyTuple_Type.tp_as_mapping->mp_length;
   g_size_sequence = *PyTuple_Type.tp_as_sequence;
-  g_size_sequence.sq_concat = [](PyObject* a, PyObject* b) {
+  g_size_sequence.sq_repeat = [](PyObject* o, Py_ssize_t times) {
+    return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(o, times));
+  };
+  // Also where the first one is a plain tuple.
+  g_size_number.nb_add = [](PyObject* a, PyObject* b) {
+    if (!PyTuple_Check(a) || !PyTuple_Check(b)) return Py_NewRef(Py_NotImplemented);
     return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
   };
+  t.tp_as_number = &g_size_number;
   t.tp_as_mapping = &g_size_mapping;
   t.tp_as_sequence = &g_size_sequence;
   return add_type(module, "Size", t);

@@ -23,6 +23,8 @@ def _window(
     wanted = _C.get_default_dtype() if dtype is None else dtype
     if not _is_int(length):
         raise TypeError(f"{name}: window_length must be an int, got {_describe(length)}")
+    if not isinstance(periodic, bool):
+        raise TypeError(f"{name}: periodic must be a bool, got {_describe(periodic)}")
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     if not (isinstance(wanted, _C.dtype) and wanted.is_floating_point):

@@ -7,7 +7,7 @@ import math
 from .. import _C
 from .._names.absent import add_module_getattr
 from .._names.windows import kaiser_shape as _kaiser_shape
-from ..arguments import check_module as _check_module
+from ..arguments import _is_int, check_module as _check_module, describe as _describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def _window(
 ) -> Tensor:
     """`value` of 0, 1, ... M - 1."""
     wanted = _C.get_default_dtype() if dtype is None else dtype
+    if not _is_int(M):
+        raise TypeError(f"{name}: M must be an int, got {_describe(M)}")
     if M < 0:
         raise ValueError(f"{name}: expected M of at least 0, got {M}")
     if layout not in (None, _C.strided):

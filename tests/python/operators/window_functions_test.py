@@ -49,4 +49,8 @@ def test_a_length_is_an_int(name):
     for length in (3.7, 3.0, True):
         with pytest.raises(TypeError, match=rf"{name}_window: window_length must be an int, got {length} \({type(length).__name__}\)"):
             window(length)
+        with pytest.raises(TypeError, match=rf"{name}: M must be an int, got {length} "):
+            getattr(tenon.signal.windows, name)(length)
+    with pytest.raises(TypeError, match=f"{name}_window: periodic must be a bool, got 1 .int.$"):
+        window(3, 1)
     assert window(np.int64(3)).shape == window(tenon.tensor(3)).shape == (3,)

@@ -171,6 +171,7 @@ def test_small_objects():
     assert repr(tenon.Size([2, 3])) == "tenon.Size([2, 3])"
     assert tenon.ones(2, 3).shape == (2, 3) and tenon.ones(2, 3).shape.numel() == 6
     assert isinstance(tenon.ones(2, 3).shape[:1], tenon.Size)
+    assert [repr(s) for s in ((1,) + tenon.Size([2]), tenon.Size([2]) + (1,), 2 * tenon.Size([3]))] == ["tenon.Size([1, 2])", "tenon.Size([2, 1])", "tenon.Size([3, 3])"]
     assert repr(tenon.Size([True, np.int64(2), tenon.tensor(3), 4])) == "tenon.Size([1, 2, 3, 4])"
     for item, shown in (("x", "str"), (1.5, "float"), (None, "NoneType"), ([1], "list")):
         with pytest.raises(TypeError, match=f"^Size: item 1 must be an int, not {shown}$"):

@@ -42,6 +42,7 @@ class LRScheduler:
                 )
         self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
+        self._step_count = 0  # read in programs for PyTorch
         self._last_lr = self._rates()
         self._initial_step()
 
@@ -66,6 +67,7 @@ class LRScheduler:
                 f"Detected call of `lr_scheduler.step()` before `optimizer.step()`: {type(self).__name__} passes over the first "
                 "learning rate; call optimizer.step() first"
             )
+        self._step_count += 1
         if epoch is None:
             self.last_epoch += 1
             rates = self.get_lr()

@@ -199,7 +199,10 @@ def pinv(
 ) -> Tensor:
     """The pseudoinverse, where singular values up to max(atol, rtol * the largest) count as 0; rtol is eps * max(m, n) unless either is
     given. `rcond` is an older name of rtol."""
-    rtol = rcond if rtol is None else rtol
+    if rcond is not None:
+        if atol is not None or rtol is not None:
+            raise TypeError("pinv: expected rcond alone, or atol and rtol, got both")
+        rtol = rcond
     if isinstance(atol, _C.Tensor) or isinstance(rtol, _C.Tensor):
         bounds = [_C.tensor(x, dtype=_C.float64) if isinstance(x, (int, float)) else x for x in (atol, rtol)]
         return _into(out, _C.linalg_pinv(A, atol=bounds[0], rtol=bounds[1], hermitian=hermitian))
@@ -218,6 +221,8 @@ def matrix_rank(
     """The number of singular values above max(atol, rtol * the largest); rtol is eps * max(m, n) unless either is given. `tol` is an older
     name of atol, without rtol."""
     if tol is not None:
+        if atol is not None or rtol is not None:
+            raise TypeError("matrix_rank: expected tol alone, or atol and rtol, got both")
         atol, rtol = tol, 0.0
     values = eigvalsh(A).abs() if hermitian else svdvals(A)
     if values.shape[-1] == 0:

@@ -145,6 +145,8 @@ def test_other_arguments_are_named(call, text):
         (lambda: tenon.linalg.cond(tenon.eye(3), p=[2]), "linalg.cond: expected `p` of "),
         (lambda: tenon.linalg.pinv(tenon.ones(3)), "linalg.pinv: `self` must have at least 2 dimensions"),
         (lambda: tenon.linalg.vector_norm(tenon.ones(2), "x"), "linalg.vector_norm(): argument 'ord' must be Number, not str; the signature is linalg.vector_norm("),
+        (lambda: tenon.linalg.matrix_rank(tenon.eye(2), 1.0, rtol=0.5), "linalg.matrix_rank: expected tol alone, or atol and rtol, got both"),
+        (lambda: tenon.linalg.pinv(tenon.eye(2), 1.0, atol=0.5), "linalg.pinv: expected rcond alone, or atol and rtol, got both"),
         (lambda: tenon.linalg.norm(tenon.eye(2), "zz"), "linalg.norm: expected `ord` of "),
         (lambda: tenon.linalg.norm(tenon.ones(2, 2, 2), None, (0, 1, 2)), "linalg.norm: expected `dim` of 1 or 2 dimensions, got (0, 1, 2); "),
         (lambda: tenon.fft.fft(tenon.ones(4), 0), "fft.fft: expected at least 1 element in the transform of dimension 0 of `self`, got 0 from `n`"),

@@ -150,8 +150,8 @@ HWY_INLINE void few_rows_by_rows(D d, const GemmArgs<T>& g, const S* b) {
 /// Adds `depth` k of packed columns to the sums of kRows rows, and asks for lines that come later: one of
 /// each of `columns` columns, spread over the loop.
 template <size_t kRows, class D, class S, class T = hn::TFromD<D>>
-HWY_NOINLINE void add_columns(D d, int64_t depth, const T* a, ptrdiff_t a_row, ptrdiff_t a_col,
-                              const T* packed, T* sums, const S* later, ptrdiff_t b_col, int64_t columns) {
+HWY_NOINLINE void add_columns(D d, int64_t depth, const T* a, ptrdiff_t a_row, const T* packed, T* sums,
+                              const S* later, ptrdiff_t b_col, int64_t columns) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
   V sum[kRows][kFewVecs];
@@ -160,7 +160,7 @@ HWY_NOINLINE void add_columns(D d, int64_t depth, const T* a, ptrdiff_t a_row, p
 #pragma GCC unroll 2
     for (size_t v = 0; v < kFewVecs; ++v) sum[r][v] = hn::Load(d, sums + (r * kFewVecs + v) * lanes);
   }
-  for (int64_t p = 0; p < depth; ++p, a += a_col, packed += kFewVecs * lanes) {
+  for (int64_t p = 0; p < depth; ++p, ++a, packed += kFewVecs * lanes) {
     for (int64_t c = p; c < columns; c += depth) prefetch_span(later + c * b_col, kFewChunk);
     const V b0 = hn::Load(d, packed), b1 = hn::Load(d, packed + lanes);
 #pragma GCC unroll 4
@@ -182,19 +182,20 @@ template <class D, class Columns, class T = hn::TFromD<D>>
 HWY_INLINE void load_lines(D d, const Columns& column, hn::Vec<D>* rows) {
   constexpr size_t kLanes = hn::MaxLanes(D()), kLine = 64 / sizeof(T);
   if constexpr (kLanes == 16) {
-    // Each line is loaded once: columns a power of two apart share a cache set, which has fewer ways. Blocks
-    // of four columns change places, then the elements within blocks.
+    // Columns a power of two apart share a cache set, which has few ways: both halves of a line are loaded
+    // one after the other, each beside that of another column. Blocks of four columns change places, then the
+    // elements within blocks.
+    const hn::Half<D> dh;
     hn::Vec<D> block[kLanes];
 #pragma GCC unroll 4
     for (size_t c = 0; c < 4; ++c) {
-      const auto v0 = hn::LoadU(d, column(c)), v1 = hn::LoadU(d, column(c + 4));
-      const auto v2 = hn::LoadU(d, column(c + 8)), v3 = hn::LoadU(d, column(c + 12));
-      const auto low02 = hn::ConcatLowerLower(d, v2, v0), low13 = hn::ConcatLowerLower(d, v3, v1);
-      const auto high02 = hn::ConcatUpperUpper(d, v2, v0), high13 = hn::ConcatUpperUpper(d, v3, v1);
-      block[c] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
-      block[c + 4] = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
-      block[c + 8] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
-      block[c + 12] = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
+#pragma GCC unroll 2
+      for (size_t i = 0; i < kLanes; i += kLanes / 2) {
+        const auto v02 = hn::Combine(d, hn::LoadU(dh, column(c + 8) + i), hn::LoadU(dh, column(c) + i));
+        const auto v13 = hn::Combine(d, hn::LoadU(dh, column(c + 12) + i), hn::LoadU(dh, column(c + 4) + i));
+        block[c + i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(v13), v02);
+        block[c + i + 4] = hn::OddEvenBlocks(v13, hn::SwapAdjacentBlocks(v02));
+      }
     }
 #pragma GCC unroll 4
     for (size_t i = 0; i < kLanes; i += 4)
@@ -209,20 +210,20 @@ HWY_INLINE void load_lines(D d, const Columns& column, hn::Vec<D>* rows) {
 
 /// The elements of a line of each column, in ascending k: use(i, vector) for each. bfloat16 changes places in
 /// pairs, which are the upper halves of float32 once they are apart.
-template <class D, class S, class Use, class T = hn::TFromD<D>>
-HWY_INLINE void for_lines(D d, const S* const* columns, int64_t p, const Use& use) {
+template <class S, class D, class Columns, class Use, class T = hn::TFromD<D>>
+HWY_INLINE void for_lines(D d, const Columns& column, int64_t p, const Use& use) {
   constexpr int64_t kLine = 64 / sizeof(T);
   if constexpr (std::is_same_v<S, T>) {
     hn::Vec<D> lines[kLine];
     load_lines(
-        d, [&](size_t lane) HWY_ATTR { return columns[lane] + p; }, lines);
+        d, [&](size_t lane) HWY_ATTR { return column(lane) + p; }, lines);
 #pragma GCC unroll 16
     for (int64_t i = 0; i < kLine; ++i) use(i, lines[i]);
   } else {
     const hn::RebindToUnsigned<D> pairs;
     hn::Vec<decltype(pairs)> lines[kLine];
     load_lines(
-        pairs, [&](size_t lane) HWY_ATTR { return reinterpret_cast<const uint32_t*>(columns[lane] + p); },
+        pairs, [&](size_t lane) HWY_ATTR { return reinterpret_cast<const uint32_t*>(column(lane) + p); },
         lines);
     const auto upper = hn::Set(pairs, 0xFFFF0000u);
 #pragma GCC unroll 16
@@ -233,43 +234,73 @@ HWY_INLINE void for_lines(D d, const S* const* columns, int64_t p, const Use& us
   }
 }
 
-/// Adds `depth` k of `vecs` vectors of columns, from `at` on, to the sums of kRows rows; those from `rows` on
-/// are the last one again. The runs are long enough for the processor to see that memory is read in order,
-/// and to ask for it.
-template <size_t kRows, class D, class S, class T = hn::TFromD<D>>
-HWY_NOINLINE void add_turned(D d, int64_t depth, const T* a, size_t rows, ptrdiff_t a_row, ptrdiff_t a_col,
-                             const S* const* columns, size_t vecs, int64_t at, T* sums) {
+/// Adds `depth` k of columns, from `at` on, to the sums of kRows rows; those from `rows` on are the last one
+/// again. kVecs vectors of columns take turns, so that the sums of one row do not wait for one another. The
+/// runs are long enough for the processor to see that memory is read in order, and to ask for it.
+template <size_t kRows, size_t kVecs, class S, class D, class Columns, class T = hn::TFromD<D>>
+HWY_INLINE void add_turned(D d, int64_t depth, const T* a, size_t rows, ptrdiff_t a_row,
+                           const Columns* columns, int64_t at, T* sums) {
   using V = hn::Vec<D>;
   constexpr int64_t kLine = 64 / sizeof(S);
   const size_t lanes = hn::Lanes(d);
   const T* ar[kRows];
   for (size_t r = 0; r < kRows; ++r) ar[r] = a + static_cast<ptrdiff_t>(std::min(r, rows - 1)) * a_row;
-  for (size_t v = 0; v < vecs; ++v, columns += lanes, sums += lanes) {
-    V sum[kRows];
+  V sum[kVecs][kRows];
+  const auto each = [&](const auto& use) HWY_ATTR {
 #pragma GCC unroll 4
-    for (size_t r = 0; r < kRows; ++r) sum[r] = hn::Load(d, sums + r * kFewVecs * lanes);
-    const auto add = [&](int64_t p, V row) HWY_ATTR {
+    for (size_t v = 0; v < kVecs; ++v) {
 #pragma GCC unroll 4
-      for (size_t r = 0; r < kRows; ++r) sum[r] = fused_mul_add(d, hn::Set(d, ar[r][p * a_col]), row, sum[r]);
-    };
-    int64_t p = 0;
-    for (; p + kLine <= depth; p += kLine)
-      for_lines(d, columns, at + p, [&](int64_t i, V row) HWY_ATTR { add(p + i, row); });
+      for (size_t r = 0; r < kRows; ++r) use(sum[v][r], sums + (r * kFewVecs + v) * lanes);
+    }
+  };
+  const auto add = [&](size_t v, int64_t p, V row) HWY_ATTR {
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) sum[v][r] = fused_mul_add(d, hn::Set(d, ar[r][p]), row, sum[v][r]);
+  };
+  each([&](V& s, const T* from) HWY_ATTR { s = hn::Load(d, from); });
+  int64_t p = 0;
+  for (; p + kLine <= depth; p += kLine) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVecs; ++v) {
+      for_lines<S>(d, columns[v], p, [&](int64_t i, V row) HWY_ATTR { add(v, p + i, row); });
+      // Elements of the row are read again for each vector: kept for the next, sixteen of them are spilled.
+      if constexpr (kVecs > 1) HWY_FENCE;
+    }
+  }
+  for (size_t v = 0; v < kVecs; ++v) {
     if (p < depth && at + depth >= kLine) {
       // The last whole line of each column, without what was added before.
       const int64_t first = depth - kLine;
-      for_lines(d, columns, at + first, [&](int64_t i, V row) HWY_ATTR {
-        if (first + i >= p) add(first + i, row);
+      for_lines<S>(d, columns[v], first, [&](int64_t i, V row) HWY_ATTR {
+        if (first + i >= p) add(v, first + i, row);
       });
-      p = depth;
+      continue;
     }
-    for (; p < depth; ++p) {
+    for (int64_t q = p; q < depth; ++q) {
       HWY_ALIGN T row[hn::MaxLanes(D())];
-      for (size_t l = 0; l < lanes; ++l) row[l] = static_cast<T>(columns[l][at + p]);
-      add(p, hn::Load(d, row));
+      for (size_t l = 0; l < lanes; ++l) row[l] = static_cast<T>(columns[v](l)[q]);
+      add(v, q, hn::Load(d, row));
     }
-#pragma GCC unroll 4
-    for (size_t r = 0; r < kRows; ++r) hn::Store(sum[r], d, sums + r * kFewVecs * lanes);
+  }
+  each([&](V s, T* to) HWY_ATTR { hn::Store(s, d, to); });
+}
+
+/// The same for all `count` columns from b on, of which kVecs vectors take turns where there are as many.
+template <size_t kRows, size_t kVecs, class D, class S, class T = hn::TFromD<D>>
+HWY_NOINLINE void turn_columns(D d, int64_t depth, const T* a, size_t rows, ptrdiff_t a_row, const S* b,
+                               ptrdiff_t b_col, size_t count, int64_t at, T* sums) {
+  const size_t lanes = hn::Lanes(d);
+  const auto from = [&](size_t v) { return b + static_cast<ptrdiff_t>(v * lanes) * b_col; };
+  if constexpr (kVecs > 1) {
+    if (count == kVecs * lanes) {
+      ColumnsAt<D, S> columns[kVecs];
+      for (size_t v = 0; v < kVecs; ++v) columns[v] = {from(v), b_col};
+      return add_turned<kRows, kVecs, S>(d, depth, a, rows, a_row, columns, at, sums);
+    }
+  }
+  for (size_t v = 0; v * lanes < count; ++v) {
+    const FirstColumnsAt<D, S> columns(from(v), b_col, std::min(lanes, count - v * lanes));
+    add_turned<kRows, 1, S>(d, depth, a, rows, a_row, &columns, at, sums + v * lanes);
   }
 }
 
@@ -283,25 +314,36 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
   constexpr int64_t kRowsOfPass = 4;
   const bool turned = !kConverted || (kPairs && g.m <= kRowsOfPass);
   HWY_ALIGN T packed[kConverted ? kFewChunk * kMostWidth : 1];
-  const S* column[kMostWidth];
+  const T* left = g.a;
+  ptrdiff_t left_row = g.a_row;
+  if (g.a_col != 1) {
+    T* to = static_cast<T*>(gemm_scratch(GemmScratch::PackedA, static_cast<size_t>(g.m * g.k) * sizeof(T)));
+    for (int64_t r = 0; r < g.m; ++r) {
+      for (int64_t p = 0; p < g.k; ++p) to[r * g.k + p] = g.a[r * g.a_row + p * g.a_col];
+    }
+    left = to;
+    left_row = g.k;
+  }
   HWY_ALIGN T sums[static_cast<size_t>(kFewRows) * kMostWidth] = {};
   HWY_ALIGN T totals[static_cast<size_t>(kFewRows) * kMostWidth];
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), width = static_cast<int64_t>(kFewVecs) * lanes;
   for (int64_t j = 0; j < g.n; j += width, b += width * g.b_col) {
     const int64_t columns = std::min(width, g.n - j);
     if (!turned && columns < width) std::fill_n(packed, kFewChunk * width, T(0));
-    // Lanes without a column have the last one's sums, which are not stored.
-    for (int64_t c = 0; c < width; ++c) column[c] = b + std::min(c, columns - 1) * g.b_col;
     for (int64_t p = 0; p < g.k;) {
       if (p % (16 * kGemmBlock) == 0) check_stop();
       const int64_t depth = std::min(turned ? kGemmBlock : kFewChunk, g.k - p);
-      const T* a = g.a + p * g.a_col;
+      const T* a = left + p;
       if constexpr (!kConverted || kPairs) {
-        const auto add = g.m == 1   ? &add_turned<1, D, S>
-                         : g.m == 2 ? &add_turned<2, D, S>
-                                    : &add_turned<4, D, S>;
-        const auto vecs = static_cast<size_t>((columns + lanes - 1) / lanes);
-        if (turned) add(d, depth, a, static_cast<size_t>(g.m), g.a_row, g.a_col, column, vecs, p, sums);
+        // Two vectors of columns are too many places for what brings memory into the caches.
+        const bool cached = g.k * g.n * static_cast<int64_t>(sizeof(S)) <= (int64_t{3} << 19);
+        const auto add = g.m == 1 && cached ? &turn_columns<1, kFewVecs, D, S>
+                         : g.m == 1         ? &turn_columns<1, 1, D, S>
+                         : g.m == 2         ? &turn_columns<2, 1, D, S>
+                                            : &turn_columns<4, 1, D, S>;
+        if (turned)
+          add(d, depth, a, static_cast<size_t>(g.m), left_row, b + p, g.b_col, static_cast<size_t>(columns),
+              p, sums);
       }
       if constexpr (kConverted) {
         for (int64_t v = 0; !turned && v * lanes < columns; ++v) {
@@ -319,7 +361,7 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
                            : g.m - r == 3 ? &add_columns<3, D, S>
                            : g.m - r == 2 ? &add_columns<2, D, S>
                                           : &add_columns<1, D, S>;
-          add(d, depth, a + r * g.a_row, g.a_row, g.a_col, packed, sums + r * width, later, g.b_col, wanted);
+          add(d, depth, a + r * left_row, left_row, packed, sums + r * width, later, g.b_col, wanted);
         }
       }
       p += depth;

@@ -70,19 +70,19 @@ HWY_INLINE void prefetch_span(const S* p, size_t count) {
 template <class T>
 inline constexpr size_t kBlockLanes = 16 / sizeof(T);
 
-/// The columns that fill one vector, one per lane, as pointers to be read along k.
-template <class D, class T = hn::TFromD<D>>
+/// The columns that fill one vector, one per lane, as pointers to be read along k; S: as what they are
+/// stored.
+template <class D, class S = hn::TFromD<D>>
 class ColumnsAt {
  public:
   ColumnsAt() = default;
   /// Evenly spaced columns: one pointer for each 128-bit block, the rest is addressing.
-  ColumnsAt(const T* first, ptrdiff_t stride) : stride_(stride), stride3_(3 * stride) {
-    for (size_t i = 0; i < kBlocks; ++i)
-      block_[i] = first + static_cast<ptrdiff_t>(i * kBlockLanes<T>) * stride;
+  ColumnsAt(const S* first, ptrdiff_t stride) : stride_(stride), stride3_(3 * stride) {
+    for (size_t i = 0; i < kBlocks; ++i) block_[i] = first + static_cast<ptrdiff_t>(i * kWithin) * stride;
   }
-  HWY_INLINE const T* operator()(size_t lane) const {
-    const size_t within = lane % kBlockLanes<T>;
-    const T* base = block_[lane / kBlockLanes<T>];
+  HWY_INLINE const S* operator()(size_t lane) const {
+    const size_t within = lane % kWithin;
+    const S* base = block_[lane / kWithin];
     return within == 3 ? base + stride3_ : base + static_cast<ptrdiff_t>(within) * stride_;
   }
   HWY_INLINE void advance(ptrdiff_t k) {
@@ -91,8 +91,8 @@ class ColumnsAt {
   }
 
  private:
-  static constexpr size_t kBlocks = hn::MaxLanes(D()) / kBlockLanes<T>;
-  const T* block_[kBlocks];
+  static constexpr size_t kWithin = kBlockLanes<hn::TFromD<D>>, kBlocks = hn::MaxLanes(D()) / kWithin;
+  const S* block_[kBlocks];
   ptrdiff_t stride_, stride3_;
 };
 

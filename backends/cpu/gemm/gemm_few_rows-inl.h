@@ -56,6 +56,8 @@ TileOut<T> final_output(const GemmArgs<T>& g, int64_t column = 0) {
 
 /// Most rows that these functions take.
 inline constexpr int64_t kFewRows = 8;
+/// Of a right matrix that stays in L2 from one product to the next.
+inline constexpr int64_t kCachedBytes = int64_t{3} << 19;
 /// Vectors of columns that are added up at a time.
 inline constexpr size_t kFewVecs = 2;
 /// Rows of B that are added together, as the registers allow.
@@ -117,11 +119,12 @@ template <class D, class S, class T = hn::TFromD<D>>
 HWY_INLINE void few_rows_by_rows(D d, const GemmArgs<T>& g, const S* b) {
   constexpr int64_t kLine = 64 / sizeof(T), kSums = 16384 / sizeof(T);
   const int64_t run = std::min((g.n + kLine - 1) / kLine, kSums / kLine / std::max<int64_t>(g.m, 2)) * kLine;
+  const int64_t row = run + kLine;  // rows of a power of two would hide one another's stores
   T* sums =
-      static_cast<T*>(gemm_scratch(GemmScratch::PackedB, static_cast<size_t>(2 * g.m * run) * sizeof(T)));
-  T* totals = sums + g.m * run;
+      static_cast<T*>(gemm_scratch(GemmScratch::PackedB, static_cast<size_t>(2 * g.m * row) * sizeof(T)));
+  T* totals = sums + g.m * row;
   T a[kFewRows * kFewDepth];
-  std::fill_n(sums, g.m * run, T(0));
+  std::fill_n(sums, g.m * row, T(0));
   for (int64_t j = 0; j < g.n; j += run) {
     const int64_t columns = std::min(run, g.n - j);
     const S* after = b + (j + 2 * run <= g.n ? j + run : 0);
@@ -136,12 +139,12 @@ HWY_INLINE void few_rows_by_rows(D d, const GemmArgs<T>& g, const S* b) {
         const S* rows = b + p * g.b_row + j;
         const S* next = p + 2 * kFewDepth <= g.k ? rows + kFewDepth * g.b_row : after;
         const auto add = depth == 1 ? &add_rows<1, D, S> : &add_rows<kFewDepth, D, S>;
-        add(d, g.m, a, rows, g.b_row, next, sums, run, columns);
+        add(d, g.m, a, rows, g.b_row, next, sums, row, columns);
         p += depth;
       }
-      end_block(totals, sums, g.m * run, pc == 0);
+      end_block(totals, sums, g.m * row, pc == 0);
     }
-    finish_tile(d, totals, static_cast<size_t>(g.m), static_cast<size_t>(run), static_cast<size_t>(columns),
+    finish_tile(d, totals, static_cast<size_t>(g.m), static_cast<size_t>(row), static_cast<size_t>(columns),
                 final_output(g, j));
     if (g.bias) add_to_rows(d, g.bias + j, g.c + j, g.c_row, g.m, static_cast<size_t>(columns));
   }
@@ -234,38 +237,42 @@ HWY_INLINE void for_lines(D d, const Columns& column, int64_t p, const Use& use)
   }
 }
 
-/// Adds `depth` k of columns, from `at` on, to the sums of kRows rows; those from `rows` on are the last one
-/// again. kVecs vectors of columns take turns, so that the sums of one row do not wait for one another. The
-/// runs are long enough for the processor to see that memory is read in order, and to ask for it.
+/// The rows of the left matrix, once for each vector of columns that takes turns: a compiler that knew them
+/// to be the same would keep a line's elements from one vector to the next, and spill them.
+template <class T>
+using LeftRows = const T* [kFewVecs][kFewRows];
+
+/// Adds `depth` k of columns, from `at` on, to the sums of kRows rows. kVecs vectors of columns take turns,
+/// so that the sums of few rows do not wait for one another. The runs are long enough for the processor to
+/// see that memory is read in order, and to ask for it.
 template <size_t kRows, size_t kVecs, class S, class D, class Columns, class T = hn::TFromD<D>>
-HWY_INLINE void add_turned(D d, int64_t depth, const T* a, size_t rows, ptrdiff_t a_row,
-                           const Columns* columns, int64_t at, T* sums) {
+HWY_INLINE void add_turned(D d, int64_t depth, const LeftRows<T>& left, const Columns* columns, int64_t at,
+                           T* sums) {
   using V = hn::Vec<D>;
   constexpr int64_t kLine = 64 / sizeof(S);
   const size_t lanes = hn::Lanes(d);
-  const T* ar[kRows];
-  for (size_t r = 0; r < kRows; ++r) ar[r] = a + static_cast<ptrdiff_t>(std::min(r, rows - 1)) * a_row;
+  const T* a[kVecs][kRows];
   V sum[kVecs][kRows];
   const auto each = [&](const auto& use) HWY_ATTR {
 #pragma GCC unroll 4
     for (size_t v = 0; v < kVecs; ++v) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (size_t r = 0; r < kRows; ++r) use(sum[v][r], sums + (r * kFewVecs + v) * lanes);
     }
   };
   const auto add = [&](size_t v, int64_t p, V row) HWY_ATTR {
-#pragma GCC unroll 4
-    for (size_t r = 0; r < kRows; ++r) sum[v][r] = fused_mul_add(d, hn::Set(d, ar[r][p]), row, sum[v][r]);
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kRows; ++r) sum[v][r] = fused_mul_add(d, hn::Set(d, a[v][r][p]), row, sum[v][r]);
   };
+  for (size_t v = 0; v < kVecs; ++v) {
+    for (size_t r = 0; r < kRows; ++r) a[v][r] = left[v][r] + at;
+  }
   each([&](V& s, const T* from) HWY_ATTR { s = hn::Load(d, from); });
   int64_t p = 0;
   for (; p + kLine <= depth; p += kLine) {
 #pragma GCC unroll 4
-    for (size_t v = 0; v < kVecs; ++v) {
+    for (size_t v = 0; v < kVecs; ++v)
       for_lines<S>(d, columns[v], p, [&](int64_t i, V row) HWY_ATTR { add(v, p + i, row); });
-      // Elements of the row are read again for each vector: kept for the next, sixteen of them are spilled.
-      if constexpr (kVecs > 1) HWY_FENCE;
-    }
   }
   for (size_t v = 0; v < kVecs; ++v) {
     if (p < depth && at + depth >= kLine) {
@@ -287,21 +294,34 @@ HWY_INLINE void add_turned(D d, int64_t depth, const T* a, size_t rows, ptrdiff_
 
 /// The same for all `count` columns from b on, of which kVecs vectors take turns where there are as many.
 template <size_t kRows, size_t kVecs, class D, class S, class T = hn::TFromD<D>>
-HWY_NOINLINE void turn_columns(D d, int64_t depth, const T* a, size_t rows, ptrdiff_t a_row, const S* b,
-                               ptrdiff_t b_col, size_t count, int64_t at, T* sums) {
+HWY_NOINLINE void turn_columns(D d, int64_t depth, const LeftRows<T>& left, const S* b, ptrdiff_t b_col,
+                               size_t count, int64_t at, T* sums) {
   const size_t lanes = hn::Lanes(d);
-  const auto from = [&](size_t v) { return b + static_cast<ptrdiff_t>(v * lanes) * b_col; };
-  if constexpr (kVecs > 1) {
-    if (count == kVecs * lanes) {
-      ColumnsAt<D, S> columns[kVecs];
-      for (size_t v = 0; v < kVecs; ++v) columns[v] = {from(v), b_col};
-      return add_turned<kRows, kVecs, S>(d, depth, a, rows, a_row, columns, at, sums);
+  const auto from = [&](size_t v) { return b + at + static_cast<ptrdiff_t>(v * lanes) * b_col; };
+  if constexpr (kVecs == 1) {
+    for (size_t v = 0; v * lanes < count; ++v) {
+      const FirstColumnsAt<D, S> columns(from(v), b_col, std::min(lanes, count - v * lanes));
+      add_turned<kRows, 1, S>(d, depth, left, &columns, at, sums + v * lanes);
     }
+  } else if (count == kVecs * lanes) {
+    ColumnsAt<D, S> columns[kVecs];
+    for (size_t v = 0; v < kVecs; ++v) columns[v] = {from(v), b_col};
+    add_turned<kRows, kVecs, S>(d, depth, left, columns, at, sums);
+  } else {
+    turn_columns<kRows, 1>(d, depth, left, b, b_col, count, at, sums);
   }
-  for (size_t v = 0; v * lanes < count; ++v) {
-    const FirstColumnsAt<D, S> columns(from(v), b_col, std::min(lanes, count - v * lanes));
-    add_turned<kRows, 1, S>(d, depth, a, rows, a_row, &columns, at, sums + v * lanes);
+}
+
+/// What adds as many rows: 1, 2, 4 or 8.
+template <class D, class S>
+auto turning(int64_t rows, bool cached) {
+  constexpr size_t kVecs = HWY_TARGET == HWY_SSE4 ? 1 : kFewVecs;
+  if constexpr (std::is_same_v<S, hn::TFromD<D>> && HWY_TARGET != HWY_SSE4) {
+    if (rows > 4) return &turn_columns<8, 1, D, S>;
   }
+  // Two vectors of columns are too many places for what brings memory into the caches.
+  if (rows == 1) return cached ? &turn_columns<1, kVecs, D, S> : &turn_columns<1, 1, D, S>;
+  return rows == 2 ? &turn_columns<2, kVecs, D, S> : &turn_columns<4, 1, D, S>;
 }
 
 /// B has contiguous columns. A line of each of some columns is read and turned, in registers or, where
@@ -324,6 +344,10 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
     left = to;
     left_row = g.k;
   }
+  LeftRows<T> rows;
+  for (auto& each : rows) {
+    for (int64_t r = 0; r < kFewRows; ++r) each[r] = left + std::min(r, g.m - 1) * left_row;
+  }
   HWY_ALIGN T sums[static_cast<size_t>(kFewRows) * kMostWidth] = {};
   HWY_ALIGN T totals[static_cast<size_t>(kFewRows) * kMostWidth];
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), width = static_cast<int64_t>(kFewVecs) * lanes;
@@ -335,15 +359,9 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
       const int64_t depth = std::min(turned ? kGemmBlock : kFewChunk, g.k - p);
       const T* a = left + p;
       if constexpr (!kConverted || kPairs) {
-        // Two vectors of columns are too many places for what brings memory into the caches.
-        const bool cached = g.k * g.n * static_cast<int64_t>(sizeof(S)) <= (int64_t{3} << 19);
-        const auto add = g.m == 1 && cached ? &turn_columns<1, kFewVecs, D, S>
-                         : g.m == 1         ? &turn_columns<1, 1, D, S>
-                         : g.m == 2         ? &turn_columns<2, 1, D, S>
-                                            : &turn_columns<4, 1, D, S>;
+        const bool cached = g.k * g.n * static_cast<int64_t>(sizeof(S)) <= kCachedBytes;
         if (turned)
-          add(d, depth, a, static_cast<size_t>(g.m), left_row, b + p, g.b_col, static_cast<size_t>(columns),
-              p, sums);
+          turning<D, S>(g.m, cached)(d, depth, rows, b, g.b_col, static_cast<size_t>(columns), p, sums);
       }
       if constexpr (kConverted) {
         for (int64_t v = 0; !turned && v * lanes < columns; ++v) {

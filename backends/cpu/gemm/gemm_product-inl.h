@@ -254,23 +254,47 @@ HWY_INLINE void large(D d, const GemmArgs<T>& g, const S* b) {
   }
 }
 
-/// Few rows times a matrix that does not stay in L2, B being stored as S, or one or two rows times any whose
-/// columns are contiguous and need no conversion; whether it was such. More than four rows of these pay for a
-/// packed panel.
+/// Bytes of B.
+template <class S, class T>
+int64_t right_bytes(const GemmArgs<T>& g) {
+  return g.k * g.n * static_cast<int64_t>(sizeof(S));
+}
+
+/// Most rows of A for which B's columns are turned where they are, B being stored as S: more pay for a packed
+/// panel, from few rows on where registers do not keep a turned line for all of them.
+template <class D, class S, class T = hn::TFromD<D>>
+int64_t most_turned_rows(const GemmArgs<T>& g, bool large) {
+  if (!std::is_same_v<S, T>) return large ? kFewRows : 0;
+  if (HWY_TARGET == HWY_SSE4) return large ? 4 : 2;
+  constexpr int64_t kKept = int64_t{1} << 15;
+  return large || (HWY_TARGET == HWY_AVX3 && right_bytes<S>(g) >= kKept) ? kFewRows : 2;
+}
+
+/// Few rows times a matrix that is read where it is, B being stored as S; whether it was such: B does not
+/// stay in L2, or its columns are contiguous.
 template <class D, class S, class T = hn::TFromD<D>>
 HWY_INLINE bool few_rows(D d, const GemmArgs<T>& g, const S* b) {
-  constexpr int64_t kLarge = int64_t{1} << 19;
-  constexpr bool kConverted = !std::is_same_v<S, T>;
   if (g.m > kFewRows || g.b_panel != 0) return false;
-  const bool large = g.k * g.n * static_cast<int64_t>(sizeof(S)) >= kLarge;
+  const int64_t bytes = right_bytes<S>(g);
+  const bool large = bytes >= (int64_t{1} << 19);
   if (g.b_col == 1) {
-    if (large) few_rows_by_rows(d, g, b);
-    return large;
+    // Tiles read rows that stay in L2 faster, but for two, which leave them waiting.
+    if (!large || (std::is_same_v<S, T> && bytes <= kCachedBytes && g.m != 2)) return false;
+    few_rows_by_rows(d, g, b);
+    return true;
   }
-  const int64_t most = kConverted ? (large ? kFewRows : 0) : (large ? 4 : 2);
-  if (g.b_row != 1 || g.m > most) return false;
+  if (g.b_row != 1 || g.m > most_turned_rows<D, S>(g, large)) return false;
   few_rows_by_columns(d, g, b);
   return true;
+}
+
+/// Whether tiles read B where it is rather than packed: its rows are contiguous, and stay in L2 while the few
+/// tiles of a column pass by.
+template <class T>
+bool read_in_place(const GemmArgs<T>& g) {
+  constexpr int64_t kNear = int64_t{1} << 18;
+  const int64_t bytes = right_bytes<T>(g);
+  return g.b_panel == 0 && g.b_col == 1 && bytes <= kCachedBytes && g.m <= (bytes <= kNear ? 128 : 32);
 }
 
 template <class T>
@@ -282,7 +306,7 @@ void product(const GemmArgs<T>& g) {
     outer(d, g);
   } else if (few_rows(d, g, g.b)) {
     return;
-  } else if (g.m < 16 || g.m * g.n * g.k <= int64_t{96} * 96 * 96 ||
+  } else if (g.m < 16 || read_in_place(g) || g.m * g.n * g.k <= int64_t{96} * 96 * 96 ||
              (g.b_panel != 0 && g.m * g.k <= kSmallLeft)) {
     direct(d, g);
   } else if (g.n <= kFewColumns && g.k <= kGemmBlock && g.a_col == 1) {

@@ -312,16 +312,19 @@ HWY_NOINLINE void turn_columns(D d, int64_t depth, const LeftRows<T>& left, cons
   }
 }
 
-/// What adds as many rows: 1, 2, 4 or 8.
+/// What adds as many rows: 1, 2, 4 or 8; with SSE4, whose emulated fma is long and takes all of the time, 1.
 template <class D, class S>
-auto turning(int64_t rows, bool cached) {
-  constexpr size_t kVecs = HWY_TARGET == HWY_SSE4 ? 1 : kFewVecs;
-  if constexpr (std::is_same_v<S, hn::TFromD<D>> && HWY_TARGET != HWY_SSE4) {
-    if (rows > 4) return &turn_columns<8, 1, D, S>;
+auto turning([[maybe_unused]] int64_t rows, [[maybe_unused]] bool cached) {
+  if constexpr (HWY_TARGET == HWY_SSE4) {
+    return &turn_columns<1, 1, D, S>;
+  } else {
+    if constexpr (std::is_same_v<S, hn::TFromD<D>>) {
+      if (rows > 4) return &turn_columns<8, 1, D, S>;
+    }
+    // Two vectors of columns are too many places for what brings memory into the caches.
+    if (rows == 1) return cached ? &turn_columns<1, kFewVecs, D, S> : &turn_columns<1, 1, D, S>;
+    return rows == 2 ? &turn_columns<2, kFewVecs, D, S> : &turn_columns<4, 1, D, S>;
   }
-  // Two vectors of columns are too many places for what brings memory into the caches.
-  if (rows == 1) return cached ? &turn_columns<1, kVecs, D, S> : &turn_columns<1, 1, D, S>;
-  return rows == 2 ? &turn_columns<2, kVecs, D, S> : &turn_columns<4, 1, D, S>;
 }
 
 /// B has contiguous columns. A line of each of some columns is read and turned, in registers or, where

@@ -265,7 +265,7 @@ int64_t right_bytes(const GemmArgs<T>& g) {
 template <class D, class S, class T = hn::TFromD<D>>
 int64_t most_turned_rows(const GemmArgs<T>& g, bool large) {
   if (!std::is_same_v<S, T>) return large ? kFewRows : 0;
-  if (HWY_TARGET == HWY_SSE4) return large ? 4 : 2;
+  if (HWY_TARGET == HWY_SSE4) return 1;
   constexpr int64_t kKept = int64_t{1} << 15;
   return large || (HWY_TARGET == HWY_AVX3 && right_bytes<S>(g) >= kKept) ? kFewRows : 2;
 }

@@ -95,12 +95,16 @@ class RowWorker {
     }
     const int64_t first = index * c_.group;
     rows_ = std::min(c_.group, c_.rows - first);
-    const bool even = g.kept.sizes.size() <= 1;
-    for (size_t i = 0; i < c_.operands(); ++i) {
-      const int64_t step = g.kept.inner_stride(i);
-      Bytes row = at_.data[i] + g.kept.offset(i, first), *to = &base_[i];
-      for (int64_t r = 0; r < rows_; ++r, row += step, to += c_.operands())
-        *to = even ? row : at_.data[i] + g.kept.offset(i, first + r);
+    // Rows are evenly spaced up to the end of their last dimension.
+    const int64_t inner = g.kept.inner();
+    for (int64_t r = 0, n = 0; r < rows_; r += n) {
+      n = std::min(rows_ - r, inner - (first + r) % inner);
+      for (size_t i = 0; i < c_.operands(); ++i) {
+        const int64_t step = g.kept.inner_stride(i);
+        Bytes row = at_.data[i] + g.kept.offset(i, first + r);
+        for (int64_t k = r; k < r + n; ++k, row += step)
+          base_[static_cast<size_t>(k) * c_.operands() + i] = row;
+      }
     }
   }
 
@@ -147,22 +151,14 @@ class RowWorker {
     return mem_.buffers[operand];
   }
 
-  // One element, as kernels take those that are repeated.
+  // One element, as kernels take those that are repeated: stored as the kernel loads it, which would wait for
+  // several shorter stores.
   Bytes repeat(size_t operand, const char* element) {
     const Bytes to = mem_.buffers[operand];
-    if (c_.item(operand) == 4)
-      repeat_as<uint32_t>(to, element);
-    else
-      repeat_as<uint64_t>(to, element);
+    const int64_t item = c_.item(operand);
+    row_kernels().fill[element_size_index(item)](to, element,
+                                                 HostKernel::kRepeatedBytes / static_cast<size_t>(item));
     return to;
-  }
-  template <class T>
-  static void repeat_as(Bytes to, const char* element) {
-    T value;
-    std::memcpy(&value, element, sizeof value);
-    T all[HostKernel::kRepeatedBytes / sizeof(T)];
-    std::fill(std::begin(all), std::end(all), value);
-    std::memcpy(to, all, sizeof all);
   }
 
   // Where the rows of the group have what a kernel takes or gives: `step` bytes apart from `at` on, or `step`

@@ -35,14 +35,44 @@ constexpr ptrdiff_t panel_offset(int64_t panel, int64_t column) {
 /// Vectors of columns that a product of `rows` rows takes at a time.
 constexpr size_t panel_vecs(size_t rows) { return rows == 1 ? 8 : rows <= max_rows(4) ? 4 : kTileVecs; }
 
+/// Whether C may hold running totals, being written only and contiguous.
+template <class T>
+bool totals_fit_c(const GemmArgs<T>& g) {
+  return g.beta == T(0) && g.c_col == 1;
+}
+
+/// All rows of a panel of B that is read in place: the first tile packs it for the others, one block of k
+/// after the other, so that it stays in L1. Totals wait in C.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void panel_by_blocks(D d, const GemmArgs<T>& g, TileIn<T> in, int64_t column) {
+  constexpr int64_t kWidth = kTileVecs * hn::MaxLanes(D());
+  T* packed = static_cast<T*>(gemm_scratch(GemmScratch::PackedB, kGemmBlock * kWidth * sizeof(T)));
+  for (int64_t p = 0; p < g.k;
+       p += kGemmBlock, in.a += kGemmBlock * in.a_col, in.b += kGemmBlock * in.b_row) {
+    const int64_t k = std::min(kGemmBlock, g.k - p);
+    TileOut<T> out = final_output(g, column);
+    if (p > 0) out.resume = out.c, out.resume_row = out.c_row;
+    if (p + k < g.k) out.alpha = 1;
+    in.packed = packed;
+    tile<kTileRows, kTileVecs, false, D, true>(d, k, in, out, kWidth);
+    TileIn<T> rest{in.a + kTileRows * in.a_row, in.a_row, in.a_col, packed, kWidth};
+    out.c += kTileRows * out.c_row;
+    if (out.resume) out.resume = out.c;
+    panel_rows(d, g.m - kTileRows, k, rest, out, kTileVecs, kWidth);
+  }
+}
+
 /// Small products: A is read in place, and so is B if its rows are contiguous or it is packed; else its
 /// panels are packed.
 template <class D, class T = hn::TFromD<D>>
 HWY_NOINLINE void direct(D d, const GemmArgs<T>& g) {
   constexpr size_t kStackBytes = 16384;
+  constexpr int64_t kRowsThatPack = 6 * kTileRows;
+  constexpr bool kBlocks = HWY_TARGET != HWY_SSE4;  // whose emulated fma takes all of the time
   HWY_ALIGN T stack[kStackBytes / sizeof(T)];
   const size_t lanes = hn::Lanes(d);
   const bool panels = g.b_panel != 0, pack = !panels && g.b_col != 1 && g.n > 1;
+  const bool blocks = kBlocks && !panels && !pack && g.m >= kRowsThatPack && totals_fit_c(g);
   const size_t most = panel_vecs(static_cast<size_t>(std::min<int64_t>(g.m, 8)));
   TileIn<T> in{g.a, g.a_row, g.a_col, g.b, panels ? kGemmPanel<T> : g.b_row};
   if (panels) in.b_panel = g.b_panel;
@@ -59,7 +89,10 @@ HWY_NOINLINE void direct(D d, const GemmArgs<T>& g) {
       in.b = packed;
       in.b_row = static_cast<ptrdiff_t>(width);
     }
-    panel_rows(d, g.m, g.k, in, final_output(g, j), vecs, columns);
+    if (!blocks || columns != kTileVecs * lanes)
+      panel_rows(d, g.m, g.k, in, final_output(g, j), vecs, columns);
+    else if constexpr (kBlocks)
+      panel_by_blocks(d, g, in, j);
     if (g.bias) add_to_rows(d, g.bias + j, g.c + j, g.c_row, g.m, columns);
     j += static_cast<int64_t>(columns);
   }
@@ -85,12 +118,6 @@ HWY_INLINE void direct_slices(D d, const GemmArgs<T>& g) {
     slice.m = std::min(rows, g.m - i);
     direct(d, slice);
   }
-}
-
-/// Whether C may hold running totals, being written only and contiguous.
-template <class T>
-bool totals_fit_c(const GemmArgs<T>& g) {
-  return g.beta == T(0) && g.c_col == 1;
 }
 
 /// A block of A and one of B, packed: `rows` x k and k x `columns`.
@@ -292,9 +319,7 @@ HWY_INLINE bool few_rows(D d, const GemmArgs<T>& g, const S* b) {
 /// tiles of a column pass by.
 template <class T>
 bool read_in_place(const GemmArgs<T>& g) {
-  constexpr int64_t kNear = int64_t{1} << 18;
-  const int64_t bytes = right_bytes<T>(g);
-  return g.b_panel == 0 && g.b_col == 1 && bytes <= kCachedBytes && g.m <= (bytes <= kNear ? 128 : 32);
+  return g.b_panel == 0 && g.b_col == 1 && right_bytes<T>(g) <= kCachedBytes && g.m <= 192;
 }
 
 template <class T>

@@ -44,6 +44,7 @@ struct TileIn {
   ptrdiff_t b_row;                    ///< unit column stride
   ptrdiff_t b_panel = kGemmPanel<T>;  ///< between columns that are kGemmPanel apart
   const T* next = nullptr;            ///< not null: a line of each of k rows, b_row apart, that is read later
+  T* packed = nullptr;  ///< where a tile that packs writes B, one row of the tile after the other
 };
 
 template <class T>
@@ -113,8 +114,8 @@ HWY_INLINE void check_stop_after(int64_t products) {
 }
 
 /// kRows x (kVecs vectors) outputs, whose first `columns` columns exist; k >= 1. When `kPartial`, B is not
-/// readable after them; the last vector alone may be partial.
-template <size_t kRows, size_t kVecs, bool kPartial, class D, class T = hn::TFromD<D>>
+/// readable after them; the last vector alone may be partial. When `kPacks`, B is written as it is read.
+template <size_t kRows, size_t kVecs, bool kPartial, class D, bool kPacks = false, class T = hn::TFromD<D>>
 HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& out, size_t columns) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
@@ -122,6 +123,7 @@ HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& ou
   const T* b = in.b;
   const ptrdiff_t a_row = in.a_row, a_col = in.a_col, b_row = in.b_row, b_panel = in.b_panel;
   const T* next = in.next;
+  [[maybe_unused]] T* packed = in.packed;
   const auto b_at = [&](size_t v) HWY_ATTR {
     constexpr size_t kVecsOfPanel = static_cast<size_t>(kGemmPanel<T>) / hn::MaxLanes(D());
     return b + static_cast<ptrdiff_t>(v / kVecsOfPanel) * b_panel + v % kVecsOfPanel * lanes;
@@ -165,7 +167,9 @@ HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& ou
         } else {
           bv[v] = hn::LoadU(d, b_at(v));
         }
+        if constexpr (kPacks) hn::Store(bv[v], d, packed + v * lanes);
       }
+      if constexpr (kPacks) packed += kVecs * lanes;
 #pragma GCC unroll 8
       for (size_t i = 0; i < kRows; ++i) {
         const V av = hn::Set(d, a[static_cast<ptrdiff_t>(i) * a_row]);

@@ -19,13 +19,19 @@ namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// Not inlined: a chunk has sixteen of them.
+template <class D>
+HWY_NOINLINE hn::Vec<D> multiply_int64(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  return per_lane(d, a, b, [](int64_t x, int64_t y) { return detail::combine(ReduceOp::Prod, x, y); });
+}
+
 template <ReduceOp kOp, class D, class V = hn::Vec<D>>
 HWY_INLINE V combine(D d, V earlier, V later) {
   using T = hn::TFromD<D>;
   if constexpr (kOp == ReduceOp::Sum) {
     return hn::Add(earlier, later);
   } else if constexpr (kOp == ReduceOp::Prod && std::is_same_v<T, int64_t>) {
-    return per_lane(d, earlier, later, [](T x, T y) { return detail::combine(ReduceOp::Prod, x, y); });
+    return multiply_int64(d, earlier, later);
   } else if constexpr (kOp == ReduceOp::Prod) {
     return hn::Mul(earlier, later);
   } else if constexpr (!hwy::IsFloat<T>()) {

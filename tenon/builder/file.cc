@@ -13,7 +13,7 @@ namespace tenon::builder {
 namespace {
 
 constexpr std::string_view kMagic = "TENONPLN";
-constexpr uint64_t kVersion = 3;
+constexpr uint64_t kVersion = 3;  // raised whenever the bytes of plans or of this file change
 
 void write(graph::ByteWriter& out, const Dims& dims) {
   out.number(dims.size());

@@ -36,10 +36,11 @@ std::vector<Knob> knobs_of(std::string_view engine) {
   TENON_CHECK(
       engine == kFused, Value,
       fmt::format("graph: there is no engine '{}'; there are {}", engine, fmt::join(kEngines, " and ")));
-  // Where the matcher of products stands (graph::Position), whether reductions join regions, whether bits
-  // may differ from eager's, and whether it is measured what runs each region.
+  // Where the matcher of products stands (graph::MatcherPosition), whether reductions join regions, whether
+  // bits may differ from eager's, and whether it is measured what runs each region.
   std::vector<std::string_view> positions;
-  for (const graph::Position position : graph::kPositions) positions.push_back(graph::name(position));
+  for (const graph::MatcherPosition position : graph::kMatcherPositions)
+    positions.push_back(graph::name(position));
   return {{"position", {0, 1, 2, 3}, positions}, {"rows", {0, 1}}, {"relaxed", {0, 1}}, {"tuned", {0, 1}}};
 }
 
@@ -78,7 +79,7 @@ void Graph::create_execution_plan(std::string_view engine, const Knobs& knobs) {
     const Knob& knob = knob_named(known, engine, name);
     TENON_CHECK(std::ranges::find(knob.values, value) != knob.values.end(), Value,
                 fmt::format("create_execution_plan: knob '{}' is {}, not {}", name, values_of(knob), value));
-    if (name == "position") made.options.position = graph::kPositions[static_cast<size_t>(value)];
+    if (name == "position") made.options.position = graph::kMatcherPositions[static_cast<size_t>(value)];
     if (name == "rows") made.options.rows = value != 0;
     if (name == "tuned") made.options.tune_ms = value != 0 ? kTuneMs : 0;
     if (name == "relaxed") made.options.engines.relaxed = value != 0;
@@ -98,16 +99,16 @@ void Graph::create_execution_plan(std::string_view engine, const Knobs& knobs) {
 
 void Graph::create_execution_plans(std::span<const HeuristicMode> modes) {
   need(Stage::Operations, "create_execution_plans");
-  const auto fused = [&](graph::Position position) {
+  const auto fused = [&](graph::MatcherPosition position) {
     create_execution_plan(kFused, {{"position", static_cast<int64_t>(position)}});
   };
-  using enum graph::Position;
+  using enum graph::MatcherPosition;
   for (const HeuristicMode mode : modes) {
     if (mode == HeuristicMode::A) {
       fused(graph::configured_position());
-      for (const graph::Position position : graph::kPositions) fused(position);
+      for (const graph::MatcherPosition position : graph::kMatcherPositions) fused(position);
     } else if (mode == HeuristicMode::B) {
-      for (const graph::Position position : {InFuser, BeforeFuser}) fused(position);
+      for (const graph::MatcherPosition position : {InFuser, BeforeFuser}) fused(position);
     }
     if (mode != HeuristicMode::B) create_execution_plan(kOperators);
   }

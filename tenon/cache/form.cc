@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, kNumMisses> kNames = {
     "the file cannot be read",
     "the file is another user's, or others may write it",
     "the file is no plan",
-    "the file is cut off, or has more behind its end",
+    "the file is cut off, or has bytes after its end",
     "the file's bytes are not those that were written",
     "the file is of another build of Tenon",
     "the file is for another instruction set",

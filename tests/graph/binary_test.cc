@@ -61,7 +61,7 @@ TEST(GraphBinary, ReadsBackFusedRandomGraphs) {
     const RandomGraph random(seed);
     const Graph& graph = random.graph;
     expect_same(graph);
-    for (const Position position : kPositions) {
+    for (const MatcherPosition position : kMatcherPositions) {
       Graph fused = graph.copy();
       fuse(fused, {.position = position, .rows = true, .dump = false});
       expect_same(fused);

@@ -12,17 +12,17 @@ namespace tenon::graph::testing {
 namespace {
 
 // What the regions of a program are made of: "flat(mul, add)", by position.
-std::string fusions(std::string_view text, Position position = Position::AfterFuser, Tuner* tuner = nullptr,
-                    bool rows = false) {
+std::string fusions(std::string_view text, MatcherPosition position = MatcherPosition::AfterFuser,
+                    Chooser* chooser = nullptr, bool rows = false) {
   Graph graph = parse(text);
-  const FusionReport report = fuse(graph, {.position = position, .tuner = tuner, .rows = rows});
+  const FusionReport report = fuse(graph, {.position = position, .chooser = chooser, .rows = rows});
   EXPECT_EQ(verify(graph).sentence, "") << to_string(graph);
   EXPECT_EQ(to_string(parse(to_string(graph))), to_string(graph));
   EXPECT_EQ(key_of(parse(to_string(graph))), key_of(graph));
   std::string summary;
   for (const FusionReport::Fusion& f : report.fusions) {
     if (!summary.empty()) summary += " ";
-    summary += fmt::format("{}(", name(f.anchor));
+    summary += fmt::format("{}(", name(f.kind));
     for (size_t i = 0; i < f.operators.size(); ++i) {
       const std::string op = f.operators[i].full_name();
       summary += (i ? ", " : "") + op.substr(6, op.find('.') - 6);
@@ -170,7 +170,7 @@ number $0 int
 
 // Rows
 
-std::string fusions_over_rows(std::string_view text, Position position = Position::AfterFuser) {
+std::string fusions_over_rows(std::string_view text, MatcherPosition position = MatcherPosition::AfterFuser) {
   return fusions(text, position, nullptr, true);
 }
 
@@ -341,7 +341,7 @@ number $1 int
 %7.0 float32[32, 32] = aten::silu(%6.0 float32[32, 32])
 %8.0 float32[32] = aten::sum.dim_IntList(%7.0 float32[32, 32], [1], false, none)
 )";
-  for (const Position position : kPositions)
+  for (const MatcherPosition position : kMatcherPositions)
     EXPECT_EQ(fusions_over_rows(text, position), "matmul(_to_copy, mul, mm, add, silu, sum)")
         << name(position);
 }
@@ -368,7 +368,7 @@ number $1 int
 )";
 
 TEST(Match, APrologueAndAnEpilogueWithSeveralOutputsAreOneRegionInEveryPosition) {
-  for (const Position position : kPositions) {
+  for (const MatcherPosition position : kMatcherPositions) {
     EXPECT_EQ(fusions(kProduct, position), "matmul(_to_copy, mul, mm, add, relu)") << name(position);
     Graph graph = parse(kProduct);
     fuse(graph, {.position = position});
@@ -379,13 +379,13 @@ TEST(Match, APrologueAndAnEpilogueWithSeveralOutputsAreOneRegionInEveryPosition)
 }
 
 TEST(Match, WhatTheTunerRefusesIsFusedWithoutTheProduct) {
-  struct Refusing : Tuner {
+  struct Refusing : Chooser {
     std::string refuse(const Graph&, const Node&) override { return "no engine runs it"; }
-  } tuner;
-  EXPECT_EQ(fusions(kProduct, Position::AfterFuser, &tuner), "flat(_to_copy, mul) flat(add, relu)");
-  EXPECT_EQ(fusions(kProduct, Position::Alone, &tuner), "");
+  } chooser;
+  EXPECT_EQ(fusions(kProduct, MatcherPosition::AfterFuser, &chooser), "flat(_to_copy, mul) flat(add, relu)");
+  EXPECT_EQ(fusions(kProduct, MatcherPosition::Alone, &chooser), "");
   Graph graph = parse(kProduct);
-  const FusionReport report = fuse(graph, {.tuner = &tuner});
+  const FusionReport report = fuse(graph, {.chooser = &chooser});
   ASSERT_EQ(report.left.size(), 1u);
   EXPECT_EQ(report.left[0].op.full_name(), "aten::mm");
   EXPECT_EQ(report.left[0].reason, "no engine runs it");
@@ -433,29 +433,29 @@ storage %4 4096 cpu output
 )";
 
 TEST(Match, PositionsFuseOtherwiseWhereAStepStandsBetween) {
-  EXPECT_EQ(fusions(kStepBetween, Position::AfterFuser), "flat(relu, mul)");
-  EXPECT_EQ(fusions(kStepBetween, Position::BeforeFuser), "matmul(mm, relu)");
-  EXPECT_EQ(fusions(kStepBetween, Position::InFuser), "matmul(mm, relu)");
-  EXPECT_EQ(fusions(kStepBetween, Position::Alone), "matmul(mm, relu)");
+  EXPECT_EQ(fusions(kStepBetween, MatcherPosition::AfterFuser), "flat(relu, mul)");
+  EXPECT_EQ(fusions(kStepBetween, MatcherPosition::BeforeFuser), "matmul(mm, relu)");
+  EXPECT_EQ(fusions(kStepBetween, MatcherPosition::InFuser), "matmul(mm, relu)");
+  EXPECT_EQ(fusions(kStepBetween, MatcherPosition::Alone), "matmul(mm, relu)");
 }
 
 TEST(Match, PositionsFuseOtherwiseWhereTwoProductsMeet) {
-  const auto which = [](Position position) {
+  const auto which = [](MatcherPosition position) {
     Graph graph = parse(kTwoProducts);
     return fuse(graph, {.position = position}).fusions.at(0).members;
   };
   const std::vector<NodeId> first = {0, 2}, second = {1, 2};
-  EXPECT_EQ(which(Position::AfterFuser), first);
-  EXPECT_EQ(which(Position::BeforeFuser), first);
-  EXPECT_EQ(which(Position::InFuser), second);
-  EXPECT_EQ(which(Position::Alone), first);
+  EXPECT_EQ(which(MatcherPosition::AfterFuser), first);
+  EXPECT_EQ(which(MatcherPosition::BeforeFuser), first);
+  EXPECT_EQ(which(MatcherPosition::InFuser), second);
+  EXPECT_EQ(which(MatcherPosition::Alone), first);
 }
 
 TEST(Match, PositionsFuseOtherwiseWhereAnInputIsShared) {
-  EXPECT_EQ(fusions(kSharedInput, Position::AfterFuser), "flat(exp, neg)");
-  EXPECT_EQ(fusions(kSharedInput, Position::BeforeFuser), "matmul(exp, mm)");
-  EXPECT_EQ(fusions(kSharedInput, Position::InFuser), "flat(exp, neg)");
-  EXPECT_EQ(fusions(kSharedInput, Position::Alone), "matmul(exp, mm)");
+  EXPECT_EQ(fusions(kSharedInput, MatcherPosition::AfterFuser), "flat(exp, neg)");
+  EXPECT_EQ(fusions(kSharedInput, MatcherPosition::BeforeFuser), "matmul(exp, mm)");
+  EXPECT_EQ(fusions(kSharedInput, MatcherPosition::InFuser), "flat(exp, neg)");
+  EXPECT_EQ(fusions(kSharedInput, MatcherPosition::Alone), "matmul(exp, mm)");
 }
 
 TEST(Match, TheComparisonSaysWhatIsOtherwiseAndWhatMovesMore) {
@@ -508,7 +508,7 @@ number $0 int
 %4.0 float32[1, 4, 16, 16] = aten::add.Tensor(%3.0 float32[1, 4, 16, 16], %2.0 float32[1, 4, 1, 1], $0)
 %5.0 float32[1, 4, 16, 16] = aten::relu(%4.0 float32[1, 4, 16, 16])
 )";
-  for (const Position position : kPositions)
+  for (const MatcherPosition position : kMatcherPositions)
     EXPECT_EQ(fusions(text, position), "convolution(conv2d, add, relu)") << name(position);
 }
 
@@ -525,28 +525,30 @@ number $0 int
 %3.0 float32[32, 32] = aten::mm(%2.0 float32[32, 32], %1.0 float32[32, 32])
 %4.0 float32[32, 32] = aten::add.Tensor(%2.0 float32[32, 32], %3.0 float32[32, 32], $0)
 )";
-  for (const Position position : kPositions)
+  for (const MatcherPosition position : kMatcherPositions)
     EXPECT_EQ(fusions(text, position), "matmul(mm, add)") << name(position);
 }
 
-TEST(Pipeline, RefusesAnOrderInWhichTheTunerIsNotLast) {
+TEST(Pipeline, RefusesAnOrderInWhichTheChooserIsNotLast) {
   using enum PassKind;
-  for (const Position position : kPositions) EXPECT_EQ(why_not(passes_of(position)), "");
+  for (const MatcherPosition position : kMatcherPositions) EXPECT_EQ(why_not(passes_of(position)), "");
   const auto said = [](std::initializer_list<PassKind> passes) {
     return why_not({passes.begin(), passes.size()});
   };
-  EXPECT_EQ(said({Clean, Fuse, Tune, Match, Form}),
-            "the tuner comes before 'match', which would rewrite what it has tuned");
-  EXPECT_EQ(said({Clean, Fuse, Match, Tune, Form}),
-            "the tuner comes before 'form', which makes what it tunes");
+  EXPECT_EQ(said({Clean, Fuse, Choose, Match, Form}),
+            "the chooser comes before 'match', which would rewrite what it has chosen an engine for");
+  EXPECT_EQ(said({Clean, Fuse, Match, Choose, Form}),
+            "the chooser comes before 'form', which makes what it chooses engines for");
   EXPECT_EQ(said({Fuse, Clean, Form}), "pass 'clean' comes after 'fuse', which would fuse what is dead");
   EXPECT_EQ(said({Fuse, Form, Match}), "pass 'form' comes before 'match', which joins what is to be formed");
-  EXPECT_EQ(said({Fuse, Fuse, Form}), "pass 'fuse' stands twice");
-  EXPECT_EQ(said({Fuse, FuseAndMatch, Form}), "pass 'fuse and match' stands beside one that does half of it");
+  EXPECT_EQ(said({Fuse, Fuse, Form}), "pass 'fuse' is there twice");
+  EXPECT_EQ(said({Fuse, FuseAndMatch, Form}),
+            "pass 'fuse and match' is there together with one that does half of it");
 }
 
 TEST(Pipeline, KnowsItsPositionsByName) {
-  for (const Position position : kPositions) EXPECT_EQ(parse_position(name(position)), position);
+  for (const MatcherPosition position : kMatcherPositions)
+    EXPECT_EQ(parse_position(name(position)), position);
   EXPECT_FALSE(parse_position("d"));
 }
 

@@ -51,8 +51,8 @@ TEST(Graph, ANodeTakesWhatWasAddedSinceTheLast) {
 }
 
 TEST(Region, EachAnchorHasAnEntryOfItsOwn) {
-  EXPECT_EQ(region_operator(Anchor::Matmul).full_name(), "tenon::region_matmul");
-  EXPECT_FALSE(region_operator(Anchor::Matmul) == op("aten::mm"));
+  EXPECT_EQ(region_operator(RegionKind::Matmul).full_name(), "tenon::region_matmul");
+  EXPECT_FALSE(region_operator(RegionKind::Matmul) == op("aten::mm"));
   for (const std::string& name : Dispatcher::singleton().operator_names())
     EXPECT_NE(name, "tenon::region_matmul");
 }

@@ -1,5 +1,5 @@
 // Machine: runs a graph on memory of its own, node by node: calls as eager operators, regions by their
-// expressions, anchors between their ports. Says which bytes a graph leaves, for tests of what passes do.
+// expressions, anchors between their parts. Says which bytes a graph leaves, for tests of what passes do.
 #pragma once
 
 #include <cstring>
@@ -51,7 +51,7 @@ class Machine {
       if (!node.region)
         call(node);
       else if (node.region->anchor_member == kNone)
-        port(node, node.region->body, {}, outputs_of(node, node.region->body));
+        part(node, node.region->body, {}, outputs_of(node, node.region->body));
       else
         engine_ ? by_engine(node) : around_anchor(node);
     }
@@ -169,13 +169,14 @@ class Machine {
     return slot;
   }
 
-  std::vector<Tensor> outputs_of(const Node& node, const Port& p) const {
+  std::vector<Tensor> outputs_of(const Node& node, const RegionPart& p) const {
     std::vector<Tensor> outputs;
     for (const uint32_t i : p.outputs) outputs.push_back(tensor(g_.defs(node)[i]));
     return outputs;
   }
 
-  void port(const Node& node, const Port& p, const Tensor& anchor, const std::vector<Tensor>& outputs) const {
+  void part(const Node& node, const RegionPart& p, const Tensor& anchor,
+            const std::vector<Tensor>& outputs) const {
     std::vector<Tensor> inputs;
     for (const uint32_t i : p.inputs)
       inputs.push_back(i == kAnchorResult ? anchor : tensor(g_.uses(node)[i]));
@@ -196,18 +197,18 @@ class Machine {
     std::vector<Tensor> operands;
     for (const Use& u : g_.uses(anchor)) {
       if (u.geometry == kNone) continue;
-      const Port& p = region.prologue[operands.size()];
+      const RegionPart& p = region.prologue[operands.size()];
       Tensor& operand = operands.emplace_back();
       if (p.empty()) continue;
       const Geometry& g = g_.geometry(u.geometry);
       operand = view(tenon::Storage::allocate(g_.storages[g_.values[u.value].storage].nbytes), g);
-      port(node, p, {}, {operand});
+      part(node, p, {}, {operand});
     }
     const Tensor result = results(anchor, operands)[0];
     if (region.epilogue.empty())
       copy(tensor(g_.defs(node)[0]), result);
     else
-      port(node, region.epilogue, result, outputs_of(node, region.epilogue));
+      part(node, region.epilogue, result, outputs_of(node, region.epilogue));
   }
 
   void by_engine(const Node& node) const {

@@ -58,9 +58,9 @@ TEST(RandomGraphs, LeaveTheSameBytesFusedAsOneByOne) {
     const Graph parsed = parse(text);
     ASSERT_EQ(to_string(parsed), text) << "seed " << seed;
     ASSERT_EQ(key_of(parsed), key_of(program.graph)) << "seed " << seed;
-    for (const Position position : kPositions) {
+    for (const MatcherPosition position : kMatcherPositions) {
       // The other positions change what is around products alone.
-      if (position != Position::AfterFuser && seed % 4 > 1) continue;
+      if (position != MatcherPosition::AfterFuser && seed % 4 > 1) continue;
       Graph fused = program.graph.copy();
       const FusionReport report = fuse(fused, {.position = position, .rows = seed % 2 != 0});
       ASSERT_EQ(verify(fused).sentence, "") << "seed " << seed << " " << name(position) << "\n"
@@ -75,8 +75,8 @@ TEST(RandomGraphs, LeaveTheSameBytesFusedAsOneByOne) {
       for (const FusionReport::Fusion& f : report.fusions) {
         ++regions;
         members += f.operators.size();
-        around += f.anchor == Anchor::Matmul;
-        over_rows += f.anchor == Anchor::Rows;
+        around += f.kind == RegionKind::Matmul;
+        over_rows += f.kind == RegionKind::Rows;
       }
       for (const bool engine : {false, true}) {
         Machine machine(fused, program.inputs, program.numbers, engine);

@@ -204,8 +204,8 @@ TEST(TunedPlan, StandsInTheRegionAndInItsBytes) {
     EXPECT_FALSE(was_tuned(plain));
     Graph tuned = parse(text);
     MeasuringTuner tuner({}, kPlenty);
-    const FusionReport report = fuse(tuned, {.tuner = &tuner, .rows = true});
-    if (report.fusions.empty() || report.fusions[0].anchor != plain.fusions[0].anchor) continue;  // not fused
+    const FusionReport report = fuse(tuned, {.chooser = &tuner, .rows = true});
+    if (report.fusions.empty() || report.fusions[0].kind != plain.fusions[0].kind) continue;  // not fused
     EXPECT_TRUE(was_tuned(report));
     const FusionReport::Fusion& fusion = report.fusions[0];
     EXPECT_EQ(tuned.nodes[0].region->engine, fusion.engine);
@@ -247,12 +247,12 @@ TEST(TunedPlan, KnobsAreObeyedAndOthersRefused) {
 
 // What is faster call by call is not fused.
 TEST(TunedPlan, LoopsAreTakenApartToo) {
-  struct Apart : Tuner {
+  struct Apart : Chooser {
     std::string refuse(const Graph&, const Node&) override { return {}; }
     std::string refuse_loop(const Graph&, const Node&) override { return "the calls are faster"; }
-  } tuner;
+  } chooser;
   Graph g = parse(kLoop);
-  const FusionReport report = fuse(g, {.tuner = &tuner});
+  const FusionReport report = fuse(g, {.chooser = &chooser});
   EXPECT_EQ(g.nodes.size(), 3u);
   EXPECT_TRUE(report.fusions.empty());
   ASSERT_EQ(report.left.size(), 3u);
@@ -264,13 +264,14 @@ TEST(TunedPlan, LoopsAreTakenApartToo) {
 TEST(TunedPlan, IsNotRewritten) {
   Graph g = parse(kProduct);
   MeasuringTuner tuner({}, kPlenty);
-  fuse(g, {.tuner = &tuner});
+  fuse(g, {.chooser = &tuner});
   if (!g.nodes[0].region) GTEST_SKIP() << "its calls apart were faster";
   try {
     fuse(g, {});
     ADD_FAILURE();
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("a rewriter comes after the tuner"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("a rewriter comes after the chooser"), std::string::npos)
+        << e.what();
   }
 }
 

@@ -28,7 +28,7 @@ std::string fusions_of(uint64_t program) {
   if (plans.empty()) return text;
   for (const graph::FusionReport::Fusion& f : plans.back().plan->report().fusions) {
     text += text.empty() ? "" : " ";
-    text += std::string(name(f.anchor)) + "(";
+    text += std::string(name(f.kind)) + "(";
     for (size_t i = 0; i < f.operators.size(); ++i)
       text += (i ? ", " : "") + std::string(f.operators[i].schema().name);
     text += ") by " + f.engine;

@@ -11,7 +11,7 @@
 #include "tenon/core/error.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
-#include "tenon/graph/fuse/ports.h"
+#include "tenon/graph/fuse/region_parts.h"
 
 namespace tenon::cpu::onednn {
 namespace {
@@ -39,9 +39,9 @@ class Program final : public graph::RegionProgram {
       if (defs[i].value == call_.result.value) stored_ = i;
     }
     if (call_.rest.empty()) return;
-    const graph::Port port = graph::rest_of_epilogue(g, node, call_.result, call_.rest);
-    rest_ = std::make_unique<const PortLoop>(g, node, port, sizes_, node.region->over);
-    rest_outputs_ = port.outputs;
+    const graph::RegionPart part = graph::rest_of_epilogue(g, node, call_.result, call_.rest);
+    rest_ = std::make_unique<const PartLoop>(g, node, part, sizes_, node.region->over);
+    rest_outputs_ = part.outputs;
   }
 
   void run(const Arguments& arguments, bool& clobbered_inputs) const override {
@@ -99,11 +99,11 @@ class Program final : public graph::RegionProgram {
   RegionCall call_;
   std::shared_ptr<const Primitive> primitive_;
   AnchorOperands operands_;
-  PortNumbers numbers_;
+  SlotNumbers numbers_;
   std::unique_ptr<const graph::RegionProgram> composed_;  // where oneDNN may not run, or other factors come
   Dims sizes_;
   uint32_t stored_ = graph::kNone;  // the def that oneDNN stores; kNone: the rest alone reads its result
-  std::unique_ptr<const PortLoop> rest_;
+  std::unique_ptr<const PartLoop> rest_;
   std::vector<uint32_t> rest_outputs_;
 };
 

@@ -71,7 +71,7 @@ bool is_dense(const graph::Geometry& g) {
 class Maker {
  public:
   Maker(const graph::Graph& g, const graph::Node& node)
-      : g_(g), node_(node), region_(*node.region), anchor_(anchor_of(region_)) {}
+      : g_(g), node_(node), region_(*node.region), anchor_(anchor_node(region_)) {}
 
   RegionCall make() {
     for (const graph::Use& u : g_.uses(anchor_)) {
@@ -79,7 +79,7 @@ class Maker {
       operands_.push_back(&g_.geometry(u.geometry));
     }
     current_ = g_.defs(anchor_)[0];
-    call_.refusal = region_.anchor == graph::Anchor::Matmul ? product() : convolution();
+    call_.refusal = region_.kind == graph::RegionKind::Matmul ? product() : convolution();
     if (call_.refusal.empty()) call_.refusal = operands();
     if (call_.refusal.empty()) take_epilogue();
     return std::move(call_);

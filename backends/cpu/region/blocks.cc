@@ -4,10 +4,10 @@
 
 namespace tenon::cpu {
 
-const graph::Node& anchor_of(const graph::Region& region) { return region.members[region.anchor_member]; }
+const graph::Node& anchor_node(const graph::Region& region) { return region.members[region.anchor_member]; }
 
 const graph::Geometry& result_of(const graph::Graph& g, const graph::Region& region) {
-  return g.geometry(g.defs(anchor_of(region))[0].geometry);
+  return g.geometry(g.defs(anchor_node(region))[0].geometry);
 }
 
 bool has_rows(const Dims& sizes, const Dims& loop) {
@@ -28,8 +28,8 @@ std::vector<const graph::Geometry*> operands(const graph::Graph& g, const graph:
 }  // namespace
 
 bool operand_has_rows(const graph::Graph& g, const graph::Region& region, size_t operand) {
-  const graph::Node& anchor = anchor_of(region);
-  if (region.anchor == graph::Anchor::Convolution) return operand == 0;
+  const graph::Node& anchor = anchor_node(region);
+  if (region.kind == graph::RegionKind::Convolution) return operand == 0;
   const Dims& result = result_of(g, region).sizes;
   if (result.size() == 3) return true;  // a batch of products
   const size_t left = anchor.op.traits().anchor.left;
@@ -44,11 +44,11 @@ bool writes_operands(const graph::Graph& g, const graph::Node& node) {
              return g.values[d.value].storage == g.values[value].storage;
            });
   };
-  for (const graph::Use& u : g.uses(anchor_of(region))) {
+  for (const graph::Use& u : g.uses(anchor_node(region))) {
     if (is_written(u.value)) return true;
   }
-  for (const graph::Port& port : region.prologue) {
-    for (const uint32_t i : port.inputs) {
+  for (const graph::RegionPart& part : region.prologue) {
+    for (const uint32_t i : part.inputs) {
       if (is_written(g.uses(node)[i].value)) return true;
     }
   }
@@ -76,25 +76,25 @@ uint32_t kept_result(const graph::Graph& g, const graph::Node& node) {
   return graph::kNone;
 }
 
-graph::Port epilogue_without(const graph::Region& region, uint32_t kept) {
+graph::RegionPart epilogue_without(const graph::Region& region, uint32_t kept) {
   if (region.epilogue.empty()) return {};
-  graph::Port port = region.epilogue.copy();
-  const auto at = std::find(port.outputs.begin(), port.outputs.end(), kept);
-  if (at == port.outputs.end()) return port;
-  const auto operand = static_cast<size_t>(at - port.outputs.begin());
-  port.outputs.erase(at);
-  expr::ExpressionParts parts = expr::parts_of(*port.expression);
+  graph::RegionPart part = region.epilogue.copy();
+  const auto at = std::find(part.outputs.begin(), part.outputs.end(), kept);
+  if (at == part.outputs.end()) return part;
+  const auto operand = static_cast<size_t>(at - part.outputs.begin());
+  part.outputs.erase(at);
+  expr::ExpressionParts parts = expr::parts_of(*part.expression);
   std::erase_if(parts.outputs, [&](const expr::Slot& slot) { return slot.operand == operand; });
   for (expr::Slot& slot : parts.outputs) slot.operand -= slot.operand > operand;
-  port.expression = parts.outputs.empty() ? nullptr : expr::make_expression(parts);
-  return port;
+  part.expression = parts.outputs.empty() ? nullptr : expr::make_expression(parts);
+  return part;
 }
 
 AnchorShape::AnchorShape(const graph::Graph& g, const graph::Region& region) {
-  const graph::Node& anchor = anchor_of(region);
+  const graph::Node& anchor = anchor_node(region);
   const graph::Geometry& result = result_of(g, region);
   const std::vector<const graph::Geometry*> all = operands(g, anchor);
-  if (region.anchor == graph::Anchor::Convolution) {
+  if (region.kind == graph::RegionKind::Convolution) {
     // Of one image, without a dimension for the batch, the first one has channels.
     is_whole = all[0]->sizes.size() != all[1]->sizes.size();
     batch = is_whole || result.sizes.empty() ? 1 : result.sizes[0];

@@ -32,7 +32,7 @@ struct AnchorShape {
   bool is_whole = false;  ///< Blocks of rows are not for it.
 };
 
-const graph::Node& anchor_of(const graph::Region& region);
+const graph::Node& anchor_node(const graph::Region& region);
 const graph::Geometry& result_of(const graph::Graph& g, const graph::Region& region);
 /// Whether operand number `operand` of the anchor is cut with the rows of the result.
 bool operand_has_rows(const graph::Graph& g, const graph::Region& region, size_t operand);
@@ -45,6 +45,6 @@ bool writes_operands(const graph::Graph& g, const graph::Node& node);
 /// there. kNone where there is none, or where that memory is also an input or an earlier value.
 uint32_t kept_result(const graph::Graph& g, const graph::Node& node);
 /// A region's epilogue without what stores def number `kept` (kNone: all of it).
-graph::Port epilogue_without(const graph::Region& region, uint32_t kept);
+graph::RegionPart epilogue_without(const graph::Region& region, uint32_t kept);
 
 }  // namespace tenon::cpu

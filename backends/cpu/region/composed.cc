@@ -6,7 +6,7 @@
 #include "backends/cpu/region/operands.h"
 #include "tenon/core/parallel.h"
 #include "tenon/dispatch/dispatcher.h"
-#include "tenon/graph/engine/call_step.h"
+#include "tenon/graph/engine/member_call.h"
 #include "tenon/ops/elements/elements.h"
 
 namespace tenon::cpu {
@@ -26,7 +26,7 @@ bool takes_numbers_one_by_one(const graph::Graph& g, const graph::Node& call) {
 class Composed final : public graph::RegionProgram {
  public:
   Composed(const graph::Graph& g, const graph::Node& node)
-      : anchor_(g, anchor_of(*node.region)),
+      : anchor_(g, anchor_node(*node.region)),
         result_(result_of(g, *node.region)),
         kept_(kept_result(g, node)),
         blocks_(choose_blocks(g, node)),
@@ -35,8 +35,8 @@ class Composed final : public graph::RegionProgram {
         operands_(g, node) {
     const graph::Region& region = *node.region;
     for (size_t i = 0; i < operands_.size(); ++i) has_rows_.push_back(operand_has_rows(g, region, i));
-    if (const graph::Port epilogue = epilogue_without(region, kept_); !epilogue.outputs.empty()) {
-      epilogue_ = std::make_unique<const PortLoop>(g, node, epilogue, loop_, region.over);
+    if (const graph::RegionPart epilogue = epilogue_without(region, kept_); !epilogue.outputs.empty()) {
+      epilogue_ = std::make_unique<const PartLoop>(g, node, epilogue, loop_, region.over);
       outputs_ = epilogue.outputs;
     }
     for (const graph::Def& d : g.defs(node)) {
@@ -113,15 +113,15 @@ class Composed final : public graph::RegionProgram {
     return end - begin == num_rows() ? t : rows_of(t, begin, end);
   }
 
-  graph::CallStep anchor_;
+  graph::MemberCall anchor_;
   graph::Geometry result_;  // of the anchor
   uint32_t kept_;  // the def that is the anchor's result, and has its memory; kNone: it is a temporary
   Blocks blocks_;
   Dims loop_;
-  PortNumbers numbers_;
+  SlotNumbers numbers_;
   AnchorOperands operands_;
   std::vector<bool> has_rows_;  // of each: cut with the rows of the result
-  std::unique_ptr<const PortLoop> epilogue_;
+  std::unique_ptr<const PartLoop> epilogue_;
   std::vector<uint32_t> outputs_;
   bool in_place_ = false;
 };
@@ -130,13 +130,13 @@ class Composed final : public graph::RegionProgram {
 
 std::string composed_refusal(const graph::Graph& g, const graph::Node& node) {
   const graph::Region& region = *node.region;
-  if (region.anchor != graph::Anchor::Matmul && region.anchor != graph::Anchor::Convolution)
+  if (region.kind != graph::RegionKind::Matmul && region.kind != graph::RegionKind::Convolution)
     return "it runs regions around a product or a convolution, and this one has none";
   for (const graph::Use& u : g.uses(node)) {
     if (u.value != graph::kNone && !g.storages[g.values[u.value].storage].device.is_cpu())
       return "it runs on the host, and an operand is on another device";
   }
-  const graph::Node& anchor = anchor_of(region);
+  const graph::Node& anchor = anchor_node(region);
   const std::string name = anchor.op.full_name();
   if (!Dispatcher::singleton().runs_builtin_code(anchor.op))
     return name + " has a kernel of a user's, which may not be called for some rows at a time";

@@ -46,7 +46,7 @@ struct Inner {
   Inner(const graph::Graph& g, const graph::Node& node) {
     const graph::Region& region = *node.region;
     size_t operand = 0;
-    for (const graph::Use& u : g.uses(anchor_of(region))) {
+    for (const graph::Use& u : g.uses(anchor_node(region))) {
       if (u.geometry == graph::kNone) continue;
       const size_t number = operand++;
       if (region.prologue[number].empty()) continue;
@@ -81,7 +81,7 @@ struct Model {
     const bool one_piece = shape.is_whole || sizes.empty() || (!region.over.empty() && region.over[0] == 1);
     blocks.rows = one_piece ? 1 : sizes[0];
     blocks.at_once = std::max<int64_t>(blocks.rows, 1);
-    const bool matrices = region.anchor == graph::Anchor::Convolution || sizes.size() == 3;
+    const bool matrices = region.kind == graph::RegionKind::Convolution || sizes.size() == 3;
     blocks.row_work = (matrices ? shape.m : 1) * shape.n * shape.k;
     if (blocks.rows <= 1 || writes_operands(g, node)) return;
     // Tiles of a product have up to six rows; few of them do not pay for what is packed.
@@ -100,7 +100,7 @@ struct Model {
     const double ns = kCall + pass(inner.moved, at_once) + 2 * pass(inner.whole, inner.whole) +
                       static_cast<double>(count * inner.calls) * kInnerCall;
     // A batch packs each matrix once, however it is cut.
-    const bool batch = shape.batch > 1 && region.anchor == graph::Anchor::Matmul;
+    const bool batch = shape.batch > 1 && region.kind == graph::RegionKind::Matmul;
     return ns + (batch ? packing() : static_cast<double>(count) * packing());
   }
   double packing() const { return static_cast<double>(shape.packed) * kPackedElement; }
@@ -140,8 +140,8 @@ graph::RegionCost cost_of(const graph::Graph& g, const graph::Node& node) {
 graph::RegionCost cost_in_one_call(const graph::Graph& g, const graph::Node& node, bool has_rest) {
   const Model model(g, node);
   double together = kLibraryCall + passes(g, node) + 2 * pass(model.inner.whole, model.inner.whole);
-  if (model.region.anchor == graph::Anchor::Convolution) {
-    const graph::Geometry& images = g.geometry(g.uses(anchor_of(model.region))[0].geometry);
+  if (model.region.kind == graph::RegionKind::Convolution) {
+    const graph::Geometry& images = g.geometry(g.uses(anchor_node(model.region))[0].geometry);
     const int64_t bytes = bytes_of(images), made = bytes_of(result_of(g, model.region));
     together += 2 * kInnerCall + pass(bytes, bytes) + 2 * pass(made, made);
   }

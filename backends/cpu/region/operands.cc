@@ -9,20 +9,20 @@ namespace tenon::cpu {
 AnchorOperands::AnchorOperands(const graph::Graph& g, const graph::Node& node) {
   const graph::Region& region = *node.region;
   const std::span<const graph::Use> uses = g.uses(node);
-  for (const graph::Use& u : g.uses(anchor_of(region))) {
+  for (const graph::Use& u : g.uses(anchor_node(region))) {
     if (u.geometry == graph::kNone) continue;
     const graph::Geometry& geometry = g.geometry(u.geometry);
-    const graph::Port& port = region.prologue[all_.size()];
+    const graph::RegionPart& part = region.prologue[all_.size()];
     Operand& o = all_.emplace_back();
     o.dtype = geometry.dtype;
     o.sizes = geometry.sizes;
     o.strides = geometry.strides;
     o.offset = geometry.offset;
-    if (port.empty()) {
+    if (part.empty()) {
       o.use = static_cast<uint32_t>(std::find(uses.begin(), uses.end(), u) - uses.begin());
     } else {
       o.nbytes = g.storages[g.values[u.value].storage].nbytes;
-      o.prologue = std::make_unique<const PortLoop>(g, node, port, o.sizes);
+      o.prologue = std::make_unique<const PartLoop>(g, node, part, o.sizes);
     }
   }
 }

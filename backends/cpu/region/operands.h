@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/region/port_loop.h"
+#include "backends/cpu/region/part_loop.h"
 #include "tenon/graph/engine/engine.h"
 
 namespace tenon::cpu {
@@ -16,7 +16,7 @@ class AnchorOperands {
 
   struct Operand {
     uint32_t use = graph::kNone;  ///< Among those of the region's node, where no prologue makes it.
-    std::unique_ptr<const PortLoop> prologue;
+    std::unique_ptr<const PartLoop> prologue;
     DType dtype = DType::Float32;
     Dims sizes, strides;
     int64_t offset = 0;

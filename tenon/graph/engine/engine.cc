@@ -84,7 +84,7 @@ std::string refusals(const Graph& graph, const Node& region, const EngineChoice&
   return joined(refusals_of(graph, region, choice));
 }
 
-std::string EngineTuner::refuse(const Graph& graph, const Node& region) {
+std::string EngineChooser::refuse(const Graph& graph, const Node& region) {
   const Refusals why = refusals_of(graph, region, choice_);
   const Engine* const engine = best_of(graph, region, why);
   if (!engine) return joined(why);
@@ -95,7 +95,7 @@ std::string EngineTuner::refuse(const Graph& graph, const Node& region) {
                      engine->name, cost.together / 1000, cost.apart / 1000);
 }
 
-void EngineTuner::describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) {
+void EngineChooser::describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) {
   const Refusals all = refusals_of(graph, region, choice_);
   const Engine* const chosen = best_of(graph, region, all);
   if (chosen) fusion.engine = chosen->name;

@@ -1,6 +1,6 @@
 // Engines: what runs regions. Each says of a region that it takes it, or why not, in a sentence that a user
 // can act on, what it costs there, and makes a program of it. A backend lists its engines in a table; plans
-// ask them through EngineTuner.
+// ask them through EngineChooser.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ class RegionProgram {
     std::span<const Tensor> uses, defs;  ///< Those of the region's node.
     std::span<const Scalar> numbers;     ///< Those of the graph.
   };
-  /// Throws what its members would throw. `clobbered_inputs`: whether the members, run one by one, would then
-  /// no longer find what they read.
+  /// Throws what its members would throw. `clobbered_inputs`: set to true once the run has
+  /// overwritten an input of its members.
   virtual void run(const Arguments& arguments, bool& clobbered_inputs) const = 0;
 };
 
@@ -53,7 +53,8 @@ struct Engine {
   std::vector<Knobs> (*variants)(const Graph& graph, const Node& region) = nullptr;
 };
 
-/// The host's, best first; defined by its backend. The last one takes every loop over elements.
+/// The host's, best first; defined by its backend. The last one takes every loop over elements. For loops the
+/// table says only what may run; LoopStep chooses.
 inline constexpr size_t kNumHostEngines = 4;
 extern const std::array<Engine, kNumHostEngines> kHostEngines;
 
@@ -78,9 +79,9 @@ std::string refusals(const Graph& graph, const Node& region, const EngineChoice&
 
 /// Keeps regions around anchors that an engine takes, where its model says that this is faster than the
 /// members apart.
-class EngineTuner : public Tuner {
+class EngineChooser : public Chooser {
  public:
-  explicit EngineTuner(EngineChoice choice = {}) : choice_(std::move(choice)) {}
+  explicit EngineChooser(EngineChoice choice = {}) : choice_(std::move(choice)) {}
   std::string refuse(const Graph& graph, const Node& region) override;
   void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) override;
   /// Whether another process would choose the same, as far as it is known.

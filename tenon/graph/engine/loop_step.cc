@@ -31,7 +31,7 @@ HostProgramOptions options_of(const Region& region) {
 
 LoopStep::LoopStep(const Graph& g, const Node& node) : device_(g.device(node)) {
   const Region& region = *node.region;
-  const Port& body = region.body;
+  const RegionPart& body = region.body;
   std::vector<FusedOperand> outputs, inputs;
   const auto add = [&](std::vector<FusedOperand>& to, ValueId value, GeometryId geometry) {
     const Geometry& where = g.geometry(geometry);

@@ -238,10 +238,7 @@ ClusterId Clusters::join(ClusterId a, ClusterId b) {
   to.members = std::move(members);
   for (const Touch& t : from.touches) touch(to, t);
   to.numbers += from.numbers;
-  if (from.anchor_node != kNone) {
-    to.anchor = from.anchor;
-    to.anchor_node = from.anchor_node;
-  }
+  if (from.anchor_node != kNone) to.anchor_node = from.anchor_node;
   // Of an anchor its result, else the elements of rows rather than their values.
   const bool in_rows = to.anchor_node == kNone && to.over.empty() && !from.over.empty();
   if (from.anchor_node != kNone || in_rows) to.sizes = from.sizes;
@@ -251,8 +248,7 @@ ClusterId Clusters::join(ClusterId a, ClusterId b) {
   return b;
 }
 
-void Clusters::set_anchor(ClusterId id, Anchor anchor, NodeId node) {
-  clusters_[id].anchor = anchor;
+void Clusters::set_anchor(ClusterId id, NodeId node) {
   clusters_[id].anchor_node = node;
   clusters_[id].sizes = g_.geometry(g_.defs(g_.nodes[node])[0].geometry).sizes;
 }

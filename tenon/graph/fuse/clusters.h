@@ -39,7 +39,6 @@ class Clusters {
     std::vector<NodeId> members;  ///< Rising; empty once it was joined to another.
     std::vector<Touch> touches;
     size_t numbers = 0;  ///< Slots for numbers, of all members.
-    Anchor anchor = Anchor::None;
     NodeId anchor_node = kNone;
     /// What its members loop over, and which of the dimensions make up a row where one of them works on rows.
     /// Members that work on values of rows loop over less.
@@ -58,8 +57,8 @@ class Clusters {
 
   /// Whether two clusters of expressions have one loop.
   bool same_loop(ClusterId a, ClusterId b) const;
-  /// Why two clusters cannot run as one at the place of the later one; empty if they can. It knows the bytes
-  /// that they touch, and not what they compute.
+  /// Why two clusters cannot run as one at the place of the later one; empty if they can. Compares
+  /// the bytes that they touch; does not look at their expressions.
   std::string_view why_apart(ClusterId a, ClusterId b) const;
   bool may_join(ClusterId a, ClusterId b) const { return why_apart(a, b).empty(); }
   /// Whether it is a reduction that walks its operand faster by itself than a loop over rows would pass it
@@ -68,7 +67,7 @@ class Clusters {
   bool is_faster_alone(ClusterId id) const;
   /// Joins them, which must be possible. The result is the later one.
   ClusterId join(ClusterId a, ClusterId b);
-  void set_anchor(ClusterId id, Anchor anchor, NodeId node);
+  void set_anchor(ClusterId id, NodeId node);
 
   /// Whether a value is given back, or changed in part outside of a cluster.
   bool is_kept(ValueId value, ClusterId cluster) const;

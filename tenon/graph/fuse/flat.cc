@@ -70,7 +70,7 @@ void join_flat(Clusters& clusters, Matcher* matcher) {
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
     const auto is_flat = [&](NodeId node) {
       const Clusters::Cluster& c = clusters[clusters.of(node)];
-      return c.lowered && c.anchor == Anchor::None;
+      return c.lowered && c.anchor_node == kNone;
     };
     if (matcher && matcher->is_anchor(id)) matcher->take_prologue(id);
     if (!is_flat(id)) continue;
@@ -80,7 +80,7 @@ void join_flat(Clusters& clusters, Matcher* matcher) {
       if (u.value == kNone || !is_worth_sharing(g, u, clusters, clusters.of(id))) continue;
       const NodeId producer = g.values[u.value].producer;
       const bool anchored =
-          matcher && producer != kNone && clusters[clusters.of(producer)].anchor != Anchor::None;
+          matcher && producer != kNone && clusters[clusters.of(producer)].anchor_node != kNone;
       if (producer != kNone && (is_flat(producer) || anchored)) {
         // Of its elements each is read at the place where it was written.
         const std::span<const Def> defs = g.defs(g.nodes[producer]);
@@ -102,8 +102,8 @@ void join_flat(Clusters& clusters, Matcher* matcher) {
     for (size_t i = candidates.size(); i-- > 0;) {
       const ClusterId mine = clusters.of(id), other = clusters.of(candidates[i]);
       if (mine == other) continue;
-      const bool fits = clusters[other].anchor != Anchor::None ? matcher->why_no_epilogue(other, mine).empty()
-                        : clusters[mine].anchor != Anchor::None
+      const bool fits = clusters[other].anchor_node != kNone ? matcher->why_no_epilogue(other, mine).empty()
+                        : clusters[mine].anchor_node != kNone
                             ? matcher->why_no_epilogue(mine, other).empty()
                             : clusters.same_loop(mine, other) && is_faster_together(clusters, mine, other) &&
                                   clusters.may_join(mine, other);

@@ -4,7 +4,7 @@
 
 #include "tenon/core/error.h"
 #include "tenon/graph/fuse/passes.h"
-#include "tenon/graph/fuse/ports.h"
+#include "tenon/graph/fuse/region_parts.h"
 
 namespace tenon::graph {
 namespace {
@@ -25,9 +25,7 @@ class RegionMaker {
   /// Throws Error{Value} where it would be no legal expression.
   Node make(size_t number) {
     region_ = RegionPtr(new Region);
-    region_->anchor = cluster_.anchor != Anchor::None ? cluster_.anchor
-                      : cluster_.over.empty()         ? Anchor::None
-                                                      : Anchor::Rows;
+    region_->kind = kind();
     region_->over = cluster_.over;
     if (!cluster_.over.empty()) rows_.emplace(cluster_.sizes, cluster_.over);
     region_->name = fmt::format("region_{}", number);
@@ -38,8 +36,8 @@ class RegionMaker {
     }
     find_outputs();
     check_row_outputs();
-    if (cluster_.anchor == Anchor::None)
-      region_->body = port(cluster_.members, nullptr, names_of(defs_));
+    if (cluster_.anchor_node == kNone)
+      region_->body = part(cluster_.members, nullptr, names_of(defs_));
     else
       around_anchor();
     return node();
@@ -47,6 +45,12 @@ class RegionMaker {
 
  private:
   static constexpr size_t kNamed = 5;
+
+  RegionKind kind() const {
+    if (cluster_.anchor_node == kNone) return cluster_.over.empty() ? RegionKind::Flat : RegionKind::Rows;
+    const AnchorTrait& anchor = g_.nodes[cluster_.anchor_node].op.traits().anchor;
+    return anchor.kind == AnchorTrait::Kind::Matmul ? RegionKind::Matmul : RegionKind::Convolution;
+  }
 
   bool is_inner(ValueId value) const {
     const NodeId producer = g_.values[value].producer;
@@ -101,14 +105,14 @@ class RegionMaker {
     return place;
   }
 
-  Port port(std::span<const NodeId> calls, const Def* anchor_result,
-            std::span<const expr::ValueName> wanted) {
+  RegionPart part(std::span<const NodeId> calls, const Def* anchor_result,
+                  std::span<const expr::ValueName> wanted) {
     // Prologues are flat.
-    const bool on_rows = rows_ && (cluster_.anchor == Anchor::None || anchor_result);
-    PortMaker maker(g_, names_, numbers_, on_rows ? &*rows_ : nullptr, relaxed_);
+    const bool on_rows = rows_ && (cluster_.anchor_node == kNone || anchor_result);
+    PartMaker maker(g_, names_, numbers_, on_rows ? &*rows_ : nullptr, relaxed_);
     if (anchor_result) maker.add_anchor_result(*anchor_result);
     for (const NodeId call : calls) maker.add(g_.nodes[call], *clusters_.lowered(call), place_of(call));
-    Port made = maker.finish(wanted);
+    RegionPart made = maker.finish(wanted);
     for (uint32_t& input : made.inputs) {
       if (input != kAnchorResult) input = place_of_use(names_[input]);
     }
@@ -128,7 +132,8 @@ class RegionMaker {
       std::sort(before.begin(), before.end());
       before.erase(std::unique(before.begin(), before.end()), before.end());
       for (const NodeId node : before) feeds[place_of(node)] = true;
-      region_->prologue.push_back(before.empty() ? Port() : port(before, nullptr, std::array{names_.of(u)}));
+      region_->prologue.push_back(before.empty() ? RegionPart()
+                                                 : part(before, nullptr, std::array{names_.of(u)}));
       if (before.empty()) place_of_use(u);
     }
     for (const NodeId node : cluster_.members) {
@@ -136,7 +141,7 @@ class RegionMaker {
     }
     if (after.empty()) return;
     const Def& result = g_.defs(g_.nodes[anchor])[0];
-    region_->epilogue = port(after, &result, names_of(defs_));
+    region_->epilogue = part(after, &result, names_of(defs_));
   }
   void collect(ValueId value, std::vector<NodeId>& nodes) const {
     if (value == kNone || !is_inner(value)) return;
@@ -147,14 +152,14 @@ class RegionMaker {
   }
 
   /// What runs rows finds the loop by operands of elements, and stores values of rows once for each.
-  void check_rows(const Port& port) const {
+  void check_rows(const RegionPart& part) const {
     const auto is_loop = [&](GeometryId id) { return g_.geometry(id).sizes == cluster_.sizes; };
     bool whole = false;
-    for (const expr::Slot& slot : port.expression->inputs()) {
-      const uint32_t input = port.inputs[slot.operand];
+    for (const expr::Slot& slot : part.expression->inputs()) {
+      const uint32_t input = part.inputs[slot.operand];
       whole |= varies_along(slot.rank) && (input == kAnchorResult || is_loop(uses_[input].geometry));
     }
-    for (const expr::Slot& slot : port.expression->outputs()) {
+    for (const expr::Slot& slot : part.expression->outputs()) {
       const bool elements = is_loop(defs_[slot.operand].geometry);
       TENON_CHECK(!elements || varies_along(slot.rank), Value,
                   "a value of rows, or a number, is stored for each of their elements");
@@ -164,12 +169,12 @@ class RegionMaker {
   }
 
   Node node() {
-    Port& storing = region_->epilogue.empty() ? region_->body : region_->epilogue;
+    RegionPart& storing = region_->epilogue.empty() ? region_->body : region_->epilogue;
     if (rows_) check_rows(storing);
     if (!storing.empty()) {
       for (uint32_t i = 0; i < defs_.size(); ++i) storing.outputs.push_back(i);
     }
-    // What members read and no port does any more is still read where they run one by one.
+    // What members read and no part does any more is still read where they run one by one.
     for (const Node& member : region_->members) {
       for (const Use& u : g_.uses(member)) {
         if (u.value != kNone && !is_inner(u.value)) place_of_use(u);
@@ -179,7 +184,7 @@ class RegionMaker {
     g_.add_number_uses(numbers_.used());
     region_->numbers = numbers_.take();
     for (const Def& d : defs_) g_.add_def(d);
-    Node made = g_.make_node(region_operator(region_->anchor), region_->members.back().line);
+    Node made = g_.make_node(region_operator(region_->kind), region_->members.back().line);
     made.region = std::move(region_);
     return made;
   }

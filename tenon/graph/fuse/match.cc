@@ -6,27 +6,15 @@
 
 namespace tenon::graph {
 
-Anchor anchor_of(OperatorHandle op) {
-  switch (op.traits().anchor.kind) {
-    case AnchorTrait::Kind::Matmul:
-      return Anchor::Matmul;
-    case AnchorTrait::Kind::Convolution:
-      return Anchor::Convolution;
-    case AnchorTrait::Kind::None:
-      return Anchor::None;
-  }
-  return Anchor::None;
-}
-
 Matcher::Matcher(Clusters& clusters, std::span<const NodeId> except)
     : clusters_(clusters), g_(clusters.graph()), except_(except.begin(), except.end()) {
   for (NodeId id = 0; id < g_.nodes.size(); ++id) {
-    if (is_anchor(id)) clusters_.set_anchor(clusters_.of(id), anchor_of(g_.nodes[id].op), id);
+    if (is_anchor(id)) clusters_.set_anchor(clusters_.of(id), id);
   }
 }
 
 bool Matcher::is_anchor(NodeId node) const {
-  return !g_.nodes[node].region && anchor_of(g_.nodes[node].op) != Anchor::None &&
+  return !g_.nodes[node].region && g_.nodes[node].op.traits().anchor.kind != AnchorTrait::Kind::None &&
          std::find(except_.begin(), except_.end(), node) == except_.end();
 }
 
@@ -38,7 +26,7 @@ std::string_view Matcher::why_no_prologue(ClusterId anchor, const Use& use) cons
   const Value& value = g_.values[use.value];
   const ClusterId producer = clusters_.of(value.producer);
   const Clusters::Cluster& c = clusters_[producer];
-  if (!c.lowered || !c.over.empty() || c.anchor != Anchor::None)
+  if (!c.lowered || !c.over.empty() || c.anchor_node != kNone)
     return "what makes the operand is not pointwise";
   for (const NodeId node : c.members) {
     for (const Def& d : g_.defs(g_.nodes[node])) {
@@ -81,7 +69,7 @@ void Matcher::take_prologue(NodeId anchor) {
 
 std::string_view Matcher::why_no_epilogue(ClusterId anchor, ClusterId flat) const {
   const Clusters::Cluster &a = clusters_[anchor], &f = clusters_[flat];
-  if (f.anchor != Anchor::None) return "what reads the result belongs to another product or convolution";
+  if (f.anchor_node != kNone) return "what reads the result belongs to another product or convolution";
   if (!f.lowered) return "what reads the result is not pointwise";
   const Def& result = g_.defs(g_.nodes[a.anchor_node])[0];
   const Dims& sizes = g_.geometry(result.geometry).sizes;

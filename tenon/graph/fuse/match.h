@@ -11,9 +11,6 @@
 
 namespace tenon::graph {
 
-/// What a region around this operator is; None for operators that are no anchor.
-Anchor anchor_of(OperatorHandle op);
-
 class Matcher {
  public:
   /// Leaves the anchors alone that are listed.

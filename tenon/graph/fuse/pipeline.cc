@@ -18,47 +18,49 @@ namespace tenon::graph {
 namespace {
 
 constexpr std::string_view kPositionNames[] = {"a", "b-A", "b-B", "c"};
-constexpr std::string_view kPassNames[] = {"clean", "fuse", "match", "fuse and match", "form", "tune"};
+constexpr std::string_view kPassNames[] = {"clean", "fuse", "match", "fuse and match", "form", "choose"};
 
 using enum PassKind;
-constexpr PassKind kAfterFuser[] = {Clean, Fuse, Match, Form, Tune};
-constexpr PassKind kBeforeFuser[] = {Clean, Match, Fuse, Form, Tune};
-constexpr PassKind kInFuser[] = {Clean, FuseAndMatch, Form, Tune};
-constexpr PassKind kAlone[] = {Clean, Match, Form, Tune};
+constexpr PassKind kAfterFuser[] = {Clean, Fuse, Match, Form, Choose};
+constexpr PassKind kBeforeFuser[] = {Clean, Match, Fuse, Form, Choose};
+constexpr PassKind kInFuser[] = {Clean, FuseAndMatch, Form, Choose};
+constexpr PassKind kAlone[] = {Clean, Match, Form, Choose};
 
 }  // namespace
 
-std::string_view name(Position position) noexcept { return kPositionNames[static_cast<size_t>(position)]; }
+std::string_view name(MatcherPosition position) noexcept {
+  return kPositionNames[static_cast<size_t>(position)];
+}
 std::string_view name(PassKind kind) noexcept { return kPassNames[static_cast<size_t>(kind)]; }
 
-std::optional<Position> parse_position(std::string_view text) noexcept {
-  for (const Position position : kPositions) {
+std::optional<MatcherPosition> parse_position(std::string_view text) noexcept {
+  for (const MatcherPosition position : kMatcherPositions) {
     if (name(position) == text) return position;
   }
   return std::nullopt;
 }
 
-Position configured_position() {
-  static const Position position = [] {
+MatcherPosition configured_position() {
+  static const MatcherPosition position = [] {
     const char* text = std::getenv("TENON_FUSION");
-    if (!text || !*text) return Position::AfterFuser;
+    if (!text || !*text) return MatcherPosition::AfterFuser;
     const auto parsed = parse_position(text);
     if (!parsed)
       write_diagnostic(fmt::format("TENON_FUSION: '{}' is none of a, b-A, b-B and c; a is taken", text));
-    return parsed.value_or(Position::AfterFuser);
+    return parsed.value_or(MatcherPosition::AfterFuser);
   }();
   return position;
 }
 
-std::span<const PassKind> passes_of(Position position) noexcept {
+std::span<const PassKind> passes_of(MatcherPosition position) noexcept {
   switch (position) {
-    case Position::AfterFuser:
+    case MatcherPosition::AfterFuser:
       return kAfterFuser;
-    case Position::BeforeFuser:
+    case MatcherPosition::BeforeFuser:
       return kBeforeFuser;
-    case Position::InFuser:
+    case MatcherPosition::InFuser:
       return kInFuser;
-    case Position::Alone:
+    case MatcherPosition::Alone:
       break;
   }
   return kAlone;
@@ -71,21 +73,23 @@ std::string why_not(std::span<const PassKind> passes) {
   const auto end = static_cast<ptrdiff_t>(passes.size());
   for (const PassKind kind : passes) {
     if (std::count(passes.begin(), passes.end(), kind) > 1)
-      return fmt::format("pass '{}' stands twice", name(kind));
+      return fmt::format("pass '{}' is there twice", name(kind));
   }
   if (place(FuseAndMatch) < end && (place(Fuse) < end || place(Match) < end))
-    return "pass 'fuse and match' stands beside one that does half of it";
+    return "pass 'fuse and match' is there together with one that does half of it";
   for (const PassKind rewriter : {Fuse, Match, FuseAndMatch}) {
     if (place(rewriter) == end) continue;
     if (place(Clean) < end && place(Clean) > place(rewriter))
       return fmt::format("pass 'clean' comes after '{}', which would fuse what is dead", name(rewriter));
-    if (place(Tune) < place(rewriter))
-      return fmt::format("the tuner comes before '{}', which would rewrite what it has tuned",
-                         name(rewriter));
+    if (place(Choose) < place(rewriter))
+      return fmt::format(
+          "the chooser comes before '{}', which would rewrite what it has chosen an engine for",
+          name(rewriter));
     if (place(Form) < place(rewriter))
       return fmt::format("pass 'form' comes before '{}', which joins what is to be formed", name(rewriter));
   }
-  if (place(Tune) < place(Form)) return "the tuner comes before 'form', which makes what it tunes";
+  if (place(Choose) < place(Form))
+    return "the chooser comes before 'form', which makes what it chooses engines for";
   return {};
 }
 
@@ -108,7 +112,7 @@ int64_t bytes_of(const Graph& g, const Node& node) {
   return bytes;
 }
 
-/// One run of the passes. What the tuner refuses is formed again without it.
+/// One run of the passes. What the chooser refuses is formed again without it.
 class Pipeline {
  public:
   Pipeline(Graph& graph, const FusionOptions& options)
@@ -123,7 +127,7 @@ class Pipeline {
     for (const Node& node : g_.nodes) {
       if (node.region && !node.region->engine.empty())
         throw_error(ErrorKind::Internal,
-                    fmt::format("pipeline: a rewriter comes after the tuner, which has chosen '{}' for {}",
+                    fmt::format("pipeline: a rewriter comes after the chooser, which has chosen '{}' for {}",
                                 node.region->engine, node.region->name));
     }
     check_debug(g_, "lift");
@@ -135,7 +139,7 @@ class Pipeline {
     if (dump_ && *dump_) dump_->text("positions", to_string(compare_positions(g_, options_)));
     // Each round leaves out at least one more anchor, or loop.
     do form(passes);
-    while (passes.back() == Tune && tune());
+    while (passes.back() == Choose && choose());
     for (const Refusal& r : refused_)
       report_.left.push_back({g_.nodes[r.node].op, g_.nodes[r.node].line, r.reason, g_.nodes[r.node].call});
     g_.nodes = std::move(formed_.nodes);
@@ -162,28 +166,28 @@ class Pipeline {
     formed_ = form_regions(g_, clusters, options_.relaxed, options_.single_calls);
     refused_ = matcher.refused();
     refused_.insert(refused_.end(), formed_.refused.begin(), formed_.refused.end());
-    refused_.insert(refused_.end(), untuned_.begin(), untuned_.end());
+    refused_.insert(refused_.end(), declined_.begin(), declined_.end());
   }
 
   /// Whether something has to be formed again.
-  bool tune() {
-    if (!options_.tuner) return false;
+  bool choose() {
+    if (!options_.chooser) return false;
     bool again = false;
     for (size_t i = 0; i < formed_.nodes.size(); ++i) {
       if (!formed_.nodes[i].region) continue;
       const NodeId anchor = formed_.anchors[i];
-      const std::string why = anchor != kNone ? options_.tuner->refuse(g_, formed_.nodes[i])
-                                              : options_.tuner->refuse_loop(g_, formed_.nodes[i]);
+      const std::string why = anchor != kNone ? options_.chooser->refuse(g_, formed_.nodes[i])
+                                              : options_.chooser->refuse_loop(g_, formed_.nodes[i]);
       if (why.empty()) continue;
       again = true;
       if (anchor != kNone) {
         except_.push_back(anchor);
-        untuned_.push_back({anchor, why});
+        declined_.push_back({anchor, why});
         continue;
       }
       for (const NodeId member : formed_.members[i]) {
         alone_.push_back(member);
-        untuned_.push_back({member, why});
+        declined_.push_back({member, why});
       }
     }
     return again;
@@ -197,8 +201,8 @@ class Pipeline {
       if (!node.region) continue;
       FusionReport::Fusion& fusion = report_.fusions[next++];
       fusion.members = formed_.members[i];
-      if (!options_.tuner) continue;
-      options_.tuner->describe(g_, node, fusion);
+      if (!options_.chooser) continue;
+      options_.chooser->describe(g_, node, fusion);
       if (node.region->anchor_member == kNone && fusion.trials.empty()) continue;
       node.region->engine = fusion.engine;
       node.region->knobs = fusion.knobs;
@@ -213,7 +217,7 @@ class Pipeline {
   FusionReport report_;
   FormedRegions formed_;
   std::vector<NodeId> except_, alone_;
-  std::vector<Refusal> refused_, untuned_;
+  std::vector<Refusal> refused_, declined_;
 };
 
 }  // namespace
@@ -226,7 +230,7 @@ void describe(const Graph& graph, FusionReport& report) {
     if (!node.region) continue;
     FusionReport::Fusion& fusion = report.fusions.emplace_back();
     fusion.name = node.region->name;
-    fusion.anchor = node.region->anchor;
+    fusion.kind = node.region->kind;
     fusion.knobs = node.region->knobs;
     fusion.bytes = bytes;
     for (const Node& member : node.region->members) {

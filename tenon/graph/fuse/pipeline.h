@@ -1,6 +1,6 @@
 // The pipeline: the passes that a graph goes through before it is planned, in an order that is checked, with
 // a report of what was fused. One matcher of products and convolutions is in one of four positions
-// (TENON_FUSION), so that what each forms can be compared.
+// (TENON_FUSION), so that the regions of the four can be compared.
 #pragma once
 
 #include <optional>
@@ -18,41 +18,42 @@
 
 namespace tenon::graph {
 
-/// Where the matcher is.
-enum class Position : uint8_t {
+/// When the matcher runs, next to the pointwise fuser.
+enum class MatcherPosition : uint8_t {
   AfterFuser,   ///< "a", the default: it takes regions that the pointwise fuser has formed, whole.
   BeforeFuser,  ///< "b-A": a pass of its own, call by call; the fuser gets what is left.
   InFuser,      ///< "b-B": the fuser takes products and convolutions as it goes.
   Alone,        ///< "c": nothing else is fused.
 };
-inline constexpr Position kPositions[] = {Position::AfterFuser, Position::BeforeFuser, Position::InFuser,
-                                          Position::Alone};
+inline constexpr MatcherPosition kMatcherPositions[] = {MatcherPosition::AfterFuser,
+                                                        MatcherPosition::BeforeFuser,
+                                                        MatcherPosition::InFuser, MatcherPosition::Alone};
 /// "a", "b-A", "b-B", "c".
-std::string_view name(Position position) noexcept;
-std::optional<Position> parse_position(std::string_view text) noexcept;
+std::string_view name(MatcherPosition position) noexcept;
+std::optional<MatcherPosition> parse_position(std::string_view text) noexcept;
 /// That of TENON_FUSION. Says on the diagnostic sink, once, that another text means nothing.
-Position configured_position();
+MatcherPosition configured_position();
 
 /// What a pass does.
-enum class PassKind : uint8_t { Clean, Fuse, Match, FuseAndMatch, Form, Tune };
+enum class PassKind : uint8_t { Clean, Fuse, Match, FuseAndMatch, Form, Choose };
 std::string_view name(PassKind kind) noexcept;
 /// The passes of a position, in order.
-std::span<const PassKind> passes_of(Position position) noexcept;
+std::span<const PassKind> passes_of(MatcherPosition position) noexcept;
 /// Why passes cannot run in this order; empty if they can. What is dead goes first; each rewriter is there
-/// once and before regions are formed; the tuner comes last, since what it has chosen an engine for must not
-/// be rewritten.
+/// once and before regions are formed; the chooser comes last, since what it has chosen an engine for must
+/// not be rewritten.
 std::string why_not(std::span<const PassKind> passes);
 
 /// What became of a graph.
 struct FusionReport {
   struct Fusion {
     std::string name;
-    Anchor anchor = Anchor::None;
+    RegionKind kind = RegionKind::Flat;
     std::vector<OperatorHandle> operators;  ///< Of its members, in order.
     std::vector<NodeId> members;            ///< Of the graph without its dead calls.
     int64_t bytes = 0;                      ///< That it reads and writes.
     int64_t bytes_apart = 0;                ///< That its members did.
-    std::string engine;                     ///< That runs it, as the tuner says.
+    std::string engine;                     ///< That runs it, as the chooser says.
     Knobs knobs = {};                       ///< Of the engine, that are not as it chooses them.
     std::vector<std::string> refused;       ///< "engine: why it does not run the region".
     std::vector<Trial> trials = {};         ///< What was timed for it.
@@ -63,7 +64,7 @@ struct FusionReport {
     std::string reason;
     uint32_t call = kNone;  ///< As Node has it.
   };
-  Position position = Position::AfterFuser;
+  MatcherPosition position = MatcherPosition::AfterFuser;
   expr::Key key;  ///< Of the graph without its dead calls, as it was given.
   std::vector<Fusion> fusions;
   std::vector<Left> left;  ///< Calls that could have been in a region, and why they are not.
@@ -72,9 +73,9 @@ struct FusionReport {
 };
 
 /// Chooses how regions run, or that their calls do so one by one. The pipeline asks it last.
-class Tuner {
+class Chooser {
  public:
-  virtual ~Tuner() = default;
+  virtual ~Chooser() = default;
   /// Why a region is not kept, of engines that decline it or of what they cost; empty if it is. The node is
   /// not in the graph, whose tables it uses.
   virtual std::string refuse(const Graph& graph, const Node& region) = 0;
@@ -85,10 +86,10 @@ class Tuner {
 };
 
 struct FusionOptions {
-  Position position = configured_position();
+  MatcherPosition position = configured_position();
   Lowering* lowering = nullptr;  ///< Null: OperatorLowering.
   /// Null: regions around anchors are kept as they are formed.
-  Tuner* tuner = nullptr;
+  Chooser* chooser = nullptr;
   /// Reductions and norms over rows join regions, too.
   bool rows = false;
   bool dump = true;      ///< Stages are written where TENON_DUMP_GRAPH asks for them.
@@ -112,15 +113,15 @@ struct Timing {
   std::string problem;          ///< Why there are none; else empty.
 };
 
-/// The same graph in all four positions, before a tuner chooses among what they form, and which of them form
-/// something else than the default does. Times are those with the engines that the tuner chooses.
+/// The same graph in all four positions, before a chooser decides about what they form, and which of them
+/// form something else than the default does. Times are those with the engines that the chooser takes.
 struct Comparison {
   struct Difference {
-    Position position;
+    MatcherPosition position;
     int64_t bytes;  ///< That are moved more than in the default position: a regression where it is above 0.
     std::string text;
   };
-  std::vector<FusionReport> reports;  ///< By kPositions.
+  std::vector<FusionReport> reports;  ///< By kMatcherPositions.
   std::vector<std::string> keys;      ///< Of the graphs, as 32 digits.
   std::vector<Timing> times;
   std::vector<Difference> differences;

@@ -143,7 +143,7 @@ class KeyMaker {
     }
   }
 
-  void port(const Port& p) {
+  void part(const RegionPart& p) {
     mixer_.add(uint64_t{p.empty()});
     if (p.empty()) return;
     mixer_.add(p.expression->key);
@@ -157,9 +157,9 @@ class KeyMaker {
     for (const int64_t d : r.over) mix(mixer_, d);
     for (const Node& member : r.members) call(member);
     for (const NumberSource& n : r.numbers) mixer_.add(uint64_t{n.member} << 32 | n.slot);
-    for (const Port& p : r.prologue) port(p);
-    port(r.body);
-    port(r.epilogue);
+    for (const RegionPart& p : r.prologue) part(p);
+    part(r.body);
+    part(r.epilogue);
   }
 
   const Graph& g_;

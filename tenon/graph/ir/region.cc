@@ -10,36 +10,36 @@
 
 namespace tenon::graph {
 
-std::string_view name(Anchor anchor) noexcept {
-  constexpr std::string_view kNames[kNumAnchors] = {"flat", "rows", "matmul", "convolution"};
-  return kNames[static_cast<size_t>(anchor)];
+std::string_view name(RegionKind kind) noexcept {
+  constexpr std::string_view kNames[kNumRegionKinds] = {"flat", "rows", "matmul", "convolution"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
-OperatorHandle region_operator(Anchor anchor) {
+OperatorHandle region_operator(RegionKind kind) {
   // Defined when first needed, and listed with no other operators: no program calls them.
   static const auto kOperators = [] {
-    const auto define = [](Anchor a) {
-      schema::FunctionSchema schema = schema::parse_schema("tenon::region_" + std::string(name(a)) +
+    const auto define = [](RegionKind k) {
+      schema::FunctionSchema schema = schema::parse_schema("tenon::region_" + std::string(name(k)) +
                                                            "(Tensor[] inputs, Scalar[] numbers) -> Tensor[]");
       const std::string full_name = schema.full_name();
       Dispatcher::singleton().define(std::move(schema), SourceLocation::here(), Dispatcher::Listed::No);
       return Dispatcher::singleton().find_schema_or_throw_full(full_name);
     };
-    return std::array{define(Anchor::None), define(Anchor::Rows), define(Anchor::Matmul),
-                      define(Anchor::Convolution)};
+    return std::array{define(RegionKind::Flat), define(RegionKind::Rows), define(RegionKind::Matmul),
+                      define(RegionKind::Convolution)};
   }();
-  return kOperators[static_cast<size_t>(anchor)];
+  return kOperators[static_cast<size_t>(kind)];
 }
 
-std::optional<Anchor> region_anchor(OperatorHandle op) {
-  for (int a = 0; a < kNumAnchors; ++a) {
-    if (op == region_operator(static_cast<Anchor>(a))) return static_cast<Anchor>(a);
+std::optional<RegionKind> region_kind(OperatorHandle op) {
+  for (int k = 0; k < kNumRegionKinds; ++k) {
+    if (op == region_operator(static_cast<RegionKind>(k))) return static_cast<RegionKind>(k);
   }
   return std::nullopt;
 }
 
 std::optional<OperatorHandle> find_operator(std::string_view full_name) {
-  region_operator(Anchor::None);  // those of regions are there from now on
+  region_operator(RegionKind::Flat);  // those of regions are there from now on
   const size_t dot = full_name.find('.');
   const std::string_view overload = dot == std::string_view::npos ? "" : full_name.substr(dot + 1);
   return Dispatcher::singleton().find_op(full_name.substr(0, dot), overload);
@@ -59,8 +59,8 @@ void check_knobs(const Region& region, std::initializer_list<std::string_view> k
 
 void RegionDeleter::operator()(Region* region) const noexcept { delete region; }
 
-Port Port::copy() const {
-  Port result;
+RegionPart RegionPart::copy() const {
+  RegionPart result;
   if (expression) result.expression = expr::make_expression(expr::parts_of(*expression));
   result.inputs = inputs;
   result.numbers = numbers;
@@ -71,10 +71,10 @@ Port Port::copy() const {
 RegionPtr Region::copy() const {
   RegionPtr result(new Region);
   result->name = name;
-  result->anchor = anchor;
+  result->kind = kind;
   result->anchor_member = anchor_member;
   result->over = over;
-  for (const Port& port : prologue) result->prologue.push_back(port.copy());
+  for (const RegionPart& part : prologue) result->prologue.push_back(part.copy());
   result->body = body.copy();
   result->epilogue = epilogue.copy();
   result->numbers = numbers;

@@ -225,8 +225,7 @@ class Verifier {
 
   void region(const Node& node) {
     const Region& region = *node.region;
-    require(node.op == region_operator(region.anchor),
-            "the operator of a region's node is that of its anchor");
+    require(node.op == region_operator(region.kind), "the operator of a region's node is that of its anchor");
     require(names_.insert(region.name).second, "the name of a region is its own: '{}' is given twice",
             region.name);
     require(region.members.size() > 0, "a region has members: '{}' has none", region.name);
@@ -253,7 +252,7 @@ class Verifier {
           "what a region writes has the geometry of its member's");
     }
     one_geometry(node, region);
-    check_ports(g_, node);
+    check_region(g_, node);
   }
 
   /// A region visits its elements in any order.

@@ -21,7 +21,7 @@ void require(bool holds, fmt::format_string<A...> rule, A&&... arguments) {
     throw Broken{fmt::format(rule, std::forward<A>(arguments)...)};
 }
 
-/// The rules for the ports of a region's node, whose members and tensors are legal. Throws Broken.
-void check_ports(const Graph& graph, const Node& node);
+/// The rules for the parts of a region's node, whose members and tensors are legal. Throws Broken.
+void check_region(const Graph& graph, const Node& node);
 
 }  // namespace tenon::graph

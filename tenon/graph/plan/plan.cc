@@ -77,15 +77,15 @@ void Plan::find_device() {
 }
 
 void Plan::fuse(const PlanOptions& options) {
-  const std::unique_ptr<EngineTuner> tuner = make_tuner(options.engines, options.tune_ms, device_);
+  const std::unique_ptr<EngineChooser> chooser = make_chooser(options.engines, options.tune_ms, device_);
   try {
     report_ = graph::fuse(graph_, {.position = options.position,
-                                   .tuner = tuner.get(),
+                                   .chooser = chooser.get(),
                                    .rows = options.rows,
                                    .dump = options.dump,
                                    .relaxed = options.engines.relaxed,
                                    .single_calls = options.single_calls});
-    lasts_ = tuner->is_lasting() && !ran_out_of_time(report_);
+    lasts_ = chooser->is_lasting() && !ran_out_of_time(report_);
   } catch (const std::exception&) {
     if (!signature_.by_slot) throw;
     // A fault of the fuser's or an engine's costs time and no results: the calls run one by one.

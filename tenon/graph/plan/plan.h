@@ -49,7 +49,7 @@ struct Signature {
 
 struct PlanOptions {
   bool fuse = true;  ///< Else each call runs by itself, as in eager.
-  Position position = Position::AfterFuser;
+  MatcherPosition position = MatcherPosition::AfterFuser;
   bool rows = true;  ///< As in FusionOptions.
   EngineChoice engines = {};
   double tune_ms = 0;  ///< Of time that may be spent on measuring what runs each region; 0: models decide.

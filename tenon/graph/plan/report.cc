@@ -20,7 +20,7 @@ std::string joined(const std::vector<OperatorHandle>& list) {
 bool same_fusions(const FusionReport& a, const FusionReport& b) {
   return std::equal(a.fusions.begin(), a.fusions.end(), b.fusions.begin(), b.fusions.end(),
                     [](const FusionReport::Fusion& x, const FusionReport::Fusion& y) {
-                      return x.anchor == y.anchor && x.members == y.members;
+                      return x.kind == y.kind && x.members == y.members;
                     });
 }
 
@@ -30,7 +30,7 @@ std::string to_string(const FusionReport& report) {
   std::string text = fmt::format("position {}: {} fusions, {} steps, {} bytes\n", name(report.position),
                                  report.fusions.size(), report.steps, report.bytes);
   for (const FusionReport::Fusion& f : report.fusions) {
-    text += fmt::format("  {} ({}): {}; {} bytes, {} apart\n", f.name, name(f.anchor), joined(f.operators),
+    text += fmt::format("  {} ({}): {}; {} bytes, {} apart\n", f.name, name(f.kind), joined(f.operators),
                         f.bytes, f.bytes_apart);
     if (!f.engine.empty()) text += fmt::format("    run by {}\n", f.engine);
     for (const std::string& why : f.refused) text += fmt::format("    not by {}\n", why);
@@ -44,11 +44,11 @@ std::string to_string(const FusionReport& report) {
 
 Comparison compare_positions(const Graph& graph, const FusionOptions& options) {
   Comparison comparison;
-  for (const Position position : kPositions) {
+  for (const MatcherPosition position : kMatcherPositions) {
     Graph fused = graph.copy();
     FusionOptions own = options;
     own.position = position;
-    own.tuner = nullptr;
+    own.chooser = nullptr;
     own.dump = false;
     comparison.reports.push_back(fuse(fused, own));
     comparison.keys.push_back(expr::to_string(key_of(fused)));

@@ -23,7 +23,7 @@
 namespace tenon::graph {
 namespace {
 
-/// Raised whenever the bytes of plans change.
+/// Raised whenever the bytes of plans change. Raise `kVersion` in builder/file.cc, too.
 constexpr std::string_view kForm = "plan 4";
 
 void require(bool right, const char* problem) { TENON_CHECK(right, Value, problem); }
@@ -191,16 +191,16 @@ Plan::Fused Plan::read_fused(ByteReader& in) {
   FusionReport report;
   report.key.high = in.fixed();
   report.key.low = in.fixed();
-  report.position = kPositions[in.below(std::size(kPositions), "position")];
+  report.position = kMatcherPositions[in.below(std::size(kMatcherPositions), "position")];
   const auto call = [&] { return in.below(kNone, "call"); };
   std::vector<uint32_t> calls;
   for (size_t n = in.count(); n > 0; --n) calls.push_back(call());
-  std::vector<FusionReport::Fusion> told;
+  std::vector<FusionReport::Fusion> described;
   for (size_t n = in.count(); n > 0; --n) {
-    told.emplace_back().engine = in.text();
-    for (size_t k = in.count(); k > 0; --k) told.back().refused.push_back(in.text());
+    described.emplace_back().engine = in.text();
+    for (size_t k = in.count(); k > 0; --k) described.back().refused.push_back(in.text());
     for (size_t k = in.count(); k > 0; --k) {
-      Trial& trial = told.back().trials.emplace_back();
+      Trial& trial = described.back().trials.emplace_back();
       trial.name = in.text();
       trial.ns = in.real();
       trial.reason = in.text();
@@ -234,11 +234,11 @@ Plan::Fused Plan::read_fused(ByteReader& in) {
       });
   require(fits, "the plan's parts do not fit each other");
   describe(graph, report);
-  require(report.fusions.size() == told.size(), "it has not as many regions as are described");
-  for (size_t i = 0; i < told.size(); ++i) {
-    report.fusions[i].engine = std::move(told[i].engine);
-    report.fusions[i].refused = std::move(told[i].refused);
-    report.fusions[i].trials = std::move(told[i].trials);
+  require(report.fusions.size() == described.size(), "it has not as many regions as are described");
+  for (size_t i = 0; i < described.size(); ++i) {
+    report.fusions[i].engine = std::move(described[i].engine);
+    report.fusions[i].refused = std::move(described[i].refused);
+    report.fusions[i].trials = std::move(described[i].trials);
   }
   return {std::move(graph), std::move(s), std::move(report)};
 }

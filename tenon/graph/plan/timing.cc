@@ -30,7 +30,7 @@ tenon::Storage zeros(size_t nbytes) {
 
 }  // namespace
 
-Timing time_of(const Graph& graph, Position position, const FusionOptions& options) {
+Timing time_of(const Graph& graph, MatcherPosition position, const FusionOptions& options) {
   Timing timing;
   uint64_t nbytes = 0;
   for (const Storage& s : graph.storages) nbytes += s.nbytes;

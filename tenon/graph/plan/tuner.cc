@@ -26,11 +26,12 @@ class Bound {
     const std::span<const Use> uses = g.uses(anchor);
     const auto geometry = [&](size_t i) -> const Geometry& { return g.geometry(uses[i].geometry); };
     const Geometry& summed =
-        geometry(region.anchor == Anchor::Convolution ? 1 : anchor.op.traits().anchor.left);
+        geometry(region.kind == RegionKind::Convolution ? 1 : anchor.op.traits().anchor.left);
     double terms = summed.sizes.empty() ? 1 : static_cast<double>(summed.sizes.back());
-    if (region.anchor == Anchor::Convolution)
+    if (region.kind == RegionKind::Convolution)
       terms = static_cast<double>(summed.numel() / std::max<int64_t>(summed.sizes[0], 1));
-    const bool has_prologue = std::ranges::any_of(region.prologue, [](const Port& p) { return !p.empty(); });
+    const bool has_prologue =
+        std::ranges::any_of(region.prologue, [](const RegionPart& p) { return !p.empty(); });
     const double magnitude = has_prologue ? 64 * terms : terms;
     absolute_ = 1.2 * (terms + 2) * 0x1p-24 * magnitude + 0x1p-18;
     const Geometry& made = g.geometry(g.defs(anchor)[0].geometry);
@@ -289,7 +290,7 @@ const MeasuringTuner::Choice& MeasuringTuner::choice_for(const Graph& g, const N
   // What models choose comes first: others have to be faster beyond noise.
   size_t apart = kNone;
   if (!candidates.empty() && region.region->members.size() > 1) {
-    apart = is_loop(region) || EngineTuner::refuse(g, region).empty() ? 1 : 0;
+    apart = is_loop(region) || EngineChooser::refuse(g, region).empty() ? 1 : 0;
     candidates.insert(candidates.begin() + static_cast<ptrdiff_t>(apart), calls_apart(g, region));
   }
   if (candidates.size() < 2) return chosen;
@@ -330,7 +331,7 @@ std::string shown(const std::vector<Trial>& trials) {
 std::string MeasuringTuner::refuse(const Graph& g, const Node& region) {
   const Choice& chosen = choice_for(g, region);
   if (chosen.is_apart) return shown(chosen.trials);
-  return chosen.engine.empty() ? EngineTuner::refuse(g, region) : std::string();
+  return chosen.engine.empty() ? EngineChooser::refuse(g, region) : std::string();
 }
 
 std::string MeasuringTuner::refuse_loop(const Graph& g, const Node& loop) {
@@ -339,7 +340,7 @@ std::string MeasuringTuner::refuse_loop(const Graph& g, const Node& loop) {
 }
 
 void MeasuringTuner::describe(const Graph& g, const Node& region, FusionReport::Fusion& fusion) {
-  EngineTuner::describe(g, region, fusion);
+  EngineChooser::describe(g, region, fusion);
   const Choice& chosen = choice_for(g, region);
   fusion.trials = chosen.trials;
   if (chosen.engine.empty()) return;
@@ -352,24 +353,24 @@ void MeasuringTuner::describe(const Graph& g, const Node& region, FusionReport::
   });
 }
 
-std::string DeviceTuner::refuse_loop(const Graph& g, const Node& loop) {
+std::string DeviceChooser::refuse_loop(const Graph& g, const Node& loop) {
   std::string why = LoopStep(g, loop).refusal();
   has_declined_ |= !why.empty();
   return why;
 }
 
-void DeviceTuner::describe(const Graph&, const Node&, FusionReport::Fusion& fusion) {
+void DeviceChooser::describe(const Graph&, const Node&, FusionReport::Fusion& fusion) {
   fusion.engine = "launch";
 }
 
-std::unique_ptr<EngineTuner> make_tuner(EngineChoice choice, double ms, Device device) {
+std::unique_ptr<EngineChooser> make_chooser(EngineChoice choice, double ms, Device device) {
   if (!device.is_cpu()) {
     TENON_CHECK(ms <= 0, NotImplemented,
                 fmt::format("plan: engines of the host are timed, and the tensors are on {}",
                             tenon::to_string(device)));
-    return std::make_unique<DeviceTuner>();
+    return std::make_unique<DeviceChooser>();
   }
-  if (ms <= 0) return std::make_unique<EngineTuner>(std::move(choice));
+  if (ms <= 0) return std::make_unique<EngineChooser>(std::move(choice));
   return std::make_unique<MeasuringTuner>(std::move(choice), ms * 1e6);
 }
 

@@ -38,10 +38,10 @@ TuningResult tune(const Graph& graph, const Node& region, std::span<const Candid
                   const RegionProgram& reference, const Budget& budget);
 
 /// Keeps and chooses by what was measured: a region is kept where it is not slower than its calls.
-class MeasuringTuner final : public EngineTuner {
+class MeasuringTuner final : public EngineChooser {
  public:
   /// `ns`: for all regions of a graph.
-  MeasuringTuner(EngineChoice choice, double ns) : EngineTuner(std::move(choice)), budget_(ns) {}
+  MeasuringTuner(EngineChoice choice, double ns) : EngineChooser(std::move(choice)), budget_(ns) {}
   std::string refuse(const Graph& graph, const Node& region) override;
   std::string refuse_loop(const Graph& graph, const Node& loop) override;
   void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) override;
@@ -61,7 +61,7 @@ class MeasuringTuner final : public EngineTuner {
 };
 
 /// Keeps loops that the device takes as launches, and nothing else: engines are the host's.
-class DeviceTuner final : public EngineTuner {
+class DeviceChooser final : public EngineChooser {
  public:
   std::string refuse_loop(const Graph& graph, const Node& loop) override;
   void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) override;
@@ -73,7 +73,7 @@ class DeviceTuner final : public EngineTuner {
 
 /// Of `ms` milliseconds, or, for none, one that goes by models. Throws Error{NotImplemented} for a device
 /// whose regions are to be timed.
-std::unique_ptr<EngineTuner> make_tuner(EngineChoice choice, double ms, Device device = kCPU);
+std::unique_ptr<EngineChooser> make_chooser(EngineChoice choice, double ms, Device device = kCPU);
 /// Whether anything was timed for it.
 bool was_tuned(const FusionReport& report);
 /// Whether more time might have chosen otherwise.

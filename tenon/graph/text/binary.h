@@ -4,7 +4,7 @@
 //   "TENONGRF", version, length of what follows, its checksum
 //   strings, which everything below names by number: operators, dtypes, devices, expressions
 //   storages, numbers, geometries, values
-//   nodes: operator, defs, arguments by the schema, and a region with its members and ports
+//   nodes: operator, defs, arguments by the schema, and a region with its members and parts
 //
 // Whole numbers have seven bits a byte, signed ones their sign in the lowest bit, and "none" is 0 where
 // others begin with 1. Lines at which nodes were recorded are not kept. A file of another version, a file

@@ -228,29 +228,29 @@ class Deserializer {
   Node node(bool member) {
     const size_t at = in_.position();
     const OperatorHandle op = named(find_operator, "operator that is there");
-    const std::optional<Anchor> anchor = region_anchor(op);
-    if (anchor && member) in_.fail_at(at, "a member of a region is no region");
+    const std::optional<RegionKind> kind = region_kind(op);
+    if (kind && member) in_.fail_at(at, "a member of a region is no region");
     list([&] {
       const ValueId written = value();
       g_.add_def({written, geometries_[in_.below(geometries_.size(), "geometry")]});
     });
     for (const schema::Argument& declared : op.schema().arguments) argument(declared.type);
     Node result = g_.make_node(op);
-    if (anchor) result.region = region(*anchor);
+    if (kind) result.region = region(*kind);
     return result;
   }
 
-  RegionPtr region(Anchor anchor) {
+  RegionPtr region(RegionKind kind) {
     RegionPtr r(new Region);
-    r->anchor = anchor;
+    r->kind = kind;
     r->name = text();
     list([&] { r->members.push_back(node(true)); });
     list([&] { r->numbers.push_back(number_source(*r)); });
     list([&] { r->over.push_back(in_.signed_number()); });
     r->anchor_member = in_.id(r->members.size(), "member");
-    list([&] { r->prologue.push_back(port()); });
-    r->body = port();
-    r->epilogue = port();
+    list([&] { r->prologue.push_back(part()); });
+    r->body = part();
+    r->epilogue = part();
     r->engine = text();
     list([&] {
       const std::string& knob = text();
@@ -266,8 +266,8 @@ class Deserializer {
     const uint32_t slot = in_.below(lowered->numbers.size(), "number of the member");
     return {member, slot, lowered->numbers[slot]};
   }
-  Port port() {
-    Port p;
+  RegionPart part() {
+    RegionPart p;
     if (!in_.boolean()) return p;
     const size_t at = in_.position();
     try {

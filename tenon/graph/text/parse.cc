@@ -205,8 +205,8 @@ class Parser {
       lexer_.fail_at(at,
                      name.empty() ? "expected an operator" : fmt::format("there is no operator '{}'", name));
     }
-    const std::optional<Anchor> anchor = region_anchor(*op);
-    if (anchor && member) lexer_.fail_at(at, "a member of a region is no region");
+    const std::optional<RegionKind> kind = region_kind(*op);
+    if (kind && member) lexer_.fail_at(at, "a member of a region is no region");
     lexer_.expect("(");
     bool first = true;
     for (const schema::Argument& declared : op->schema().arguments) {
@@ -214,15 +214,15 @@ class Parser {
       argument(declared.type);
     }
     lexer_.expect(")");
-    for (const Written& w : defs) add_def(w, anchor.has_value());
+    for (const Written& w : defs) add_def(w, kind.has_value());
     Node result = g_.make_node(*op);
-    if (anchor) result.region = region(*anchor);
+    if (kind) result.region = region(*kind);
     return result;
   }
 
-  RegionPtr region(Anchor anchor) {
+  RegionPtr region(RegionKind kind) {
     RegionPtr region(new Region);
-    region->anchor = anchor;
+    region->kind = kind;
     region->name = std::string(lexer_.word());
     if (region->name.empty()) lexer_.fail("expected the name of the region");
     lexer_.expect("{");
@@ -235,11 +235,11 @@ class Parser {
       else if (lexer_.take_word("anchor"))
         region->anchor_member = lexer_.number<uint32_t>("a member");
       else if (lexer_.take_word("prologue"))
-        region->prologue.push_back(port());
+        region->prologue.push_back(part());
       else if (lexer_.take_word("body"))
-        region->body = port();
+        region->body = part();
       else if (lexer_.take_word("epilogue"))
-        region->epilogue = port();
+        region->epilogue = part();
       else if (lexer_.take_word("engine"))
         engine(*region);
       else
@@ -270,8 +270,8 @@ class Parser {
     return {member, slot, lowered->numbers[slot]};
   }
 
-  Port port() {
-    Port p;
+  RegionPart part() {
+    RegionPart p;
     if (!lexer_.peek("(")) return p;
     group([&] {
       p.inputs.push_back(lexer_.take_word("anchor") ? kAnchorResult

@@ -170,9 +170,9 @@ class Printer {
     }
     if (!r.over.empty()) text_ += fmt::format("  over {}\n", tenon::to_string(r.over));
     if (r.anchor_member != kNone) text_ += fmt::format("  anchor {}\n", r.anchor_member);
-    for (const Port& p : r.prologue) port("prologue", p);
-    if (!r.body.empty()) port("body", r.body);
-    if (!r.epilogue.empty()) port("epilogue", r.epilogue);
+    for (const RegionPart& p : r.prologue) part("prologue", p);
+    if (!r.body.empty()) part("body", r.body);
+    if (!r.epilogue.empty()) part("epilogue", r.epilogue);
     if (!r.engine.empty()) engine(r);
     text_ += "}";
   }
@@ -185,7 +185,7 @@ class Printer {
     }
     text_ += "\n";
   }
-  void port(std::string_view kind, const Port& p) {
+  void part(std::string_view kind, const RegionPart& p) {
     text_ += fmt::format("  {}", kind);
     if (!p.empty()) {
       text_ += fmt::format(

@@ -142,16 +142,16 @@ class Serializer {
     });
     list(r.over, [&](int64_t d) { out_.signed_number(d); });
     out_.id(r.anchor_member);
-    list(r.prologue, [&](const Port& p) { port(p); });
-    port(r.body);
-    port(r.epilogue);
+    list(r.prologue, [&](const RegionPart& p) { part(p); });
+    part(r.body);
+    part(r.epilogue);
     text(r.engine);
     list(r.knobs, [&](const auto& knob) {
       text(knob.first);
       out_.signed_number(knob.second);
     });
   }
-  void port(const Port& p) {
+  void part(const RegionPart& p) {
     out_.byte(!p.empty());
     if (p.empty()) return;
     text(expr::to_string(*p.expression));

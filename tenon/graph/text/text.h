@@ -13,7 +13,7 @@
 // where they are not those of a dense tensor, and the offset where it is not 0. A written argument that is
 // not read has `_` for its value, an absent one is `none`. Attributes are what their schema types say.
 //
-// A region's node has its name, its members and its ports in braces:
+// A region's node has its name, its members and its parts in braces:
 //
 //   %2.0 float32[4] = tenon::region_flat([%0.0 float32[4]], [$0]) region_0_mul_relu {
 //     %1.0 float32[4] = aten::mul.Scalar(%0.0 float32[4], $0)
@@ -23,7 +23,7 @@
 //   }
 //
 // `over [0, 1]` says that rows are made of the last of two dimensions. The numbers of a region are
-// member.slot. The lists of a port are the uses that it reads (`anchor`: the anchor's result), the numbers
+// member.slot. The lists of a part are the uses that it reads (`anchor`: the anchor's result), the numbers
 // that it takes, and the defs that it stores. `engine composed (rows 24)` names what runs the region, and its
 // knobs.
 #pragma once

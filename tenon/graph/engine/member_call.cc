@@ -1,4 +1,4 @@
-#include "tenon/graph/engine/call_step.h"
+#include "tenon/graph/engine/member_call.h"
 
 #include "tenon/ops/elements/elements.h"
 
@@ -8,14 +8,14 @@ namespace {
 constexpr DispatchKeySet kKeys{Functionality::Dense, kCpuBackend};
 }
 
-CallStep::CallStep(const Graph& g, const Node& call) : op_(call.op), arguments_(g, call) {
+MemberCall::MemberCall(const Graph& g, const Node& call) : op_(call.op), arguments_(g, call) {
   const size_t results = arguments_.num_results();
   if (results > 0 && arguments_.num_written() == 0 && g.defs(call).size() == results && op_.entry().out())
     out_ = OperatorHandle(*op_.entry().out());
 }
 
-void CallStep::run(std::span<const Tensor> uses, std::span<const Tensor> defs,
-                   std::span<const Scalar> numbers) const {
+void MemberCall::run(std::span<const Tensor> uses, std::span<const Tensor> defs,
+                     std::span<const Scalar> numbers) const {
   Stack stack;
   arguments_.push(stack, uses, defs, numbers);
   if (out_) {

@@ -1,5 +1,5 @@
-// CallStep: a call of a graph on the host, ready to run on other tensors each time. Used by engines that run
-// members of a region as operators. Holds no tensors and nothing of the graph.
+// MemberCall: a call of a graph on the host, ready to run on other tensors each time. Used by engines that
+// run members of a region as operators. Holds no tensors and nothing of the graph.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@
 namespace tenon::graph {
 
 /// Immutable and safe to run from many threads at once.
-class CallStep {
+class MemberCall {
  public:
-  CallStep(const Graph& graph, const Node& call);
+  MemberCall(const Graph& graph, const Node& call);
 
   /// `uses` and `defs` are the node's tensors in their order, undefined where an argument is absent; results
   /// are written to `defs`. By the operator's `out=` form, if it has one, else by a copy. Throws what the

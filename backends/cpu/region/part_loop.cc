@@ -1,4 +1,4 @@
-#include "backends/cpu/region/port_loop.h"
+#include "backends/cpu/region/part_loop.h"
 
 #include "backends/cpu/region/blocks.h"
 
@@ -10,25 +10,25 @@ Tensor rows_of(const Tensor& t, int64_t begin, int64_t end) {
   return make_view(t, sizes, t.strides(), t.storage_offset() + begin * t.strides()[0]);
 }
 
-PortNumbers::PortNumbers(const graph::Graph& g, const graph::Region& region) {
+SlotNumbers::SlotNumbers(const graph::Graph& g, const graph::Region& region) {
   for (const graph::NumberSource& from : region.numbers) numbers_.emplace_back(g, region, from);
 }
 
-std::vector<uint64_t> PortNumbers::values(std::span<const Scalar> numbers) const {
+std::vector<uint64_t> SlotNumbers::values(std::span<const Scalar> numbers) const {
   std::vector<uint64_t> values(numbers_.size());
   for (size_t i = 0; i < values.size(); ++i) numbers_[i].put(values[i], numbers);
   return values;
 }
 
-PortLoop::PortLoop(const graph::Graph& g, const graph::Node& node, const graph::Port& port, const Dims& loop,
-                   const Dims& over)
-    : rows_(loop.empty() ? 1 : loop[0]), numbers_(port.numbers) {
-  expr::ExpressionPtr e = expr::make_expression(expr::parts_of(*port.expression));
-  inputs_.resize(port.inputs.size());
+PartLoop::PartLoop(const graph::Graph& g, const graph::Node& node, const graph::RegionPart& part,
+                   const Dims& loop, const Dims& over)
+    : rows_(loop.empty() ? 1 : loop[0]), numbers_(part.numbers) {
+  expr::ExpressionPtr e = expr::make_expression(expr::parts_of(*part.expression));
+  inputs_.resize(part.inputs.size());
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    inputs_[i].use = port.inputs[i];
-    if (port.inputs[i] != graph::kAnchorResult)
-      inputs_[i].has_rows = has_rows(g.geometry(g.uses(node)[port.inputs[i]].geometry).sizes, loop);
+    inputs_[i].use = part.inputs[i];
+    if (part.inputs[i] != graph::kAnchorResult)
+      inputs_[i].has_rows = has_rows(g.geometry(g.uses(node)[part.inputs[i]].geometry).sizes, loop);
   }
   // Values of rows may lack the dimensions of these, and have the first one then too.
   for (const expr::Slot& slot : e->inputs()) {
@@ -41,7 +41,7 @@ PortLoop::PortLoop(const graph::Graph& g, const graph::Node& node, const graph::
                          : std::make_unique<const FusedKernel>(std::move(e), over, node.region->name);
 }
 
-void PortLoop::run(std::span<const Tensor> outputs, std::span<const Tensor> uses, const Tensor& anchor,
+void PartLoop::run(std::span<const Tensor> outputs, std::span<const Tensor> uses, const Tensor& anchor,
                    const std::vector<uint64_t>& numbers, int64_t begin, int64_t end) const {
   std::vector<Tensor> inputs;
   for (const Input& input : inputs_) {

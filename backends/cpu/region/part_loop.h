@@ -1,5 +1,5 @@
-// PortLoop: the expression of a port, run over some rows of its loop; and the numbers of a region. Used by
-// the composed engine.
+// PartLoop: the expression of a RegionPart, run over some rows of its loop; and the numbers of a region. Used
+// by the composed engine.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,9 @@ namespace tenon::cpu {
 Tensor rows_of(const Tensor& t, int64_t begin, int64_t end);
 
 /// All numbers that the members of a region take, as their slots take them.
-class PortNumbers {
+class SlotNumbers {
  public:
-  PortNumbers(const graph::Graph& g, const graph::Region& region);
+  SlotNumbers(const graph::Graph& g, const graph::Region& region);
   /// `numbers` are the graph's. Throws what the member's call throws for a number that does not fit.
   std::vector<uint64_t> values(std::span<const Scalar> numbers) const;
 
@@ -28,10 +28,10 @@ class PortNumbers {
   std::vector<graph::SlotNumber> numbers_;
 };
 
-class PortLoop {
+class PartLoop {
  public:
-  /// `loop`: the sizes of what it stores; `over`: as of the region, where the port works on rows.
-  PortLoop(const graph::Graph& g, const graph::Node& node, const graph::Port& port, const Dims& loop,
+  /// `loop`: the sizes of what it stores; `over`: as of the region, where the part works on rows.
+  PartLoop(const graph::Graph& g, const graph::Node& node, const graph::RegionPart& part, const Dims& loop,
            const Dims& over = {});
 
   /// Rows [begin, end) of the loop, to `outputs`, which have these rows alone, as `anchor` has. `uses` are

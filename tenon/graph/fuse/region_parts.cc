@@ -1,4 +1,4 @@
-#include "tenon/graph/fuse/ports.h"
+#include "tenon/graph/fuse/region_parts.h"
 
 #include <algorithm>
 #include <optional>
@@ -44,12 +44,12 @@ std::vector<uint32_t> RegionNumbers::used() const {
   return used;
 }
 
-expr::Rank PortMaker::rank_of(const Use& use, const expr::Slot& slot, bool on_rows) const {
+expr::Rank PartMaker::rank_of(const Use& use, const expr::Slot& slot, bool on_rows) const {
   if (!rows_) return slot.rank;
   return on_rows || g_.geometry(use.geometry).sizes == rows_->kept ? expr::Rank::Row : slot.rank;
 }
 
-void PortMaker::add(const Node& call, const LoweredCall& lowered, uint32_t member) {
+void PartMaker::add(const Node& call, const LoweredCall& lowered, uint32_t member) {
   const std::span<const Use> uses = g_.uses(call);
   const std::span<const Def> defs = g_.defs(call);
   SmallVector<expr::JoinInput, 8> inputs;
@@ -69,7 +69,7 @@ void PortMaker::add(const Node& call, const LoweredCall& lowered, uint32_t membe
               {outputs.data(), outputs.size()});
 }
 
-void PortMaker::add_anchor_result(const Def& result) {
+void PartMaker::add_anchor_result(const Def& result) {
   const DType dtype = g_.geometry(result.geometry).dtype;
   const std::optional<Lowered> copy = lower_copy(dtype, dtype);
   TENON_CHECK(copy, Internal, "graph: the result of an anchor has no arithmetic");
@@ -78,23 +78,23 @@ void PortMaker::add_anchor_result(const Def& result) {
   joiner_.add(*copy->expression, inputs, {}, outputs);
 }
 
-Port PortMaker::finish(std::span<const expr::ValueName> wanted) {
+RegionPart PartMaker::finish(std::span<const expr::ValueName> wanted) {
   expr::Joined joined = joiner_.finish(wanted);
-  Port port;
-  port.expression = std::move(joined.expression);
-  port.inputs = std::move(joined.inputs);
-  port.numbers = std::move(joined.numbers);
-  return port;
+  RegionPart part;
+  part.expression = std::move(joined.expression);
+  part.inputs = std::move(joined.inputs);
+  part.numbers = std::move(joined.numbers);
+  return part;
 }
 
-Port rest_of_epilogue(const Graph& graph, const Node& node, const Def& made,
-                      std::span<const uint32_t> members) {
+RegionPart rest_of_epilogue(const Graph& graph, const Node& node, const Def& made,
+                            std::span<const uint32_t> members) {
   const Region& region = *node.region;
   Names names;
   RegionNumbers numbers;
   std::optional<RowShape> rows;
   if (!region.over.empty()) rows.emplace(graph.geometry(made.geometry).sizes, region.over);
-  PortMaker maker(graph, names, numbers, rows ? &*rows : nullptr, true);
+  PartMaker maker(graph, names, numbers, rows ? &*rows : nullptr, true);
   maker.add_anchor_result(made);
   for (const uint32_t i : members) {
     const std::shared_ptr<const LoweredCall> lowered = lower_call(graph, region.members[i]);
@@ -109,10 +109,10 @@ Port rest_of_epilogue(const Graph& graph, const Node& node, const Def& made,
     wanted.push_back(names.of(def));
     outputs.push_back(i);
   }
-  Port port = maker.finish(wanted);
-  port.outputs = std::move(outputs);
+  RegionPart part = maker.finish(wanted);
+  part.outputs = std::move(outputs);
   const std::span<const Use> uses = graph.uses(node);
-  for (uint32_t& input : port.inputs) {
+  for (uint32_t& input : part.inputs) {
     if (input == kAnchorResult) continue;
     const auto found = std::find(uses.begin(), uses.end(), names[input]);
     TENON_CHECK(found != uses.end(), Internal, "graph: an epilogue reads what its region does not");
@@ -120,14 +120,14 @@ Port rest_of_epilogue(const Graph& graph, const Node& node, const Def& made,
   }
   // The region has the numbers of all its members.
   const std::vector<NumberSource> sources = numbers.take();
-  for (uint32_t& number : port.numbers) {
+  for (uint32_t& number : part.numbers) {
     const NumberSource& wanted_number = sources[number];
     const auto found = std::find_if(region.numbers.begin(), region.numbers.end(), [&](const NumberSource& n) {
       return n.member == wanted_number.member && n.slot == wanted_number.slot;
     });
     number = static_cast<uint32_t>(found - region.numbers.begin());
   }
-  return port;
+  return part;
 }
 
 }  // namespace tenon::graph

@@ -10,6 +10,7 @@
 #include "tenon/core/error.h"
 #include "tenon/core/parallel.h"
 #include "tenon/graph/engine/loop_step.h"
+#include "tenon/graph/plan/plan.h"
 #include "tenon/graph/text/binary.h"
 #include "tenon/graph/text/text.h"
 
@@ -273,6 +274,18 @@ TEST(TunedPlan, IsNotRewritten) {
     EXPECT_NE(std::string(e.what()).find("a rewriter comes after the chooser"), std::string::npos)
         << e.what();
   }
+}
+
+// A loop over rows has no engine of the table, though the table says that some may run it.
+TEST(PlanReport, NamesWhatRunsALoop) {
+  const Plan plan(parse(R"(graph 1
+storage %0 4096 cpu input
+storage %1 4096 cpu output
+%1.0 float32[32, 32] = aten::_softmax(%0.0 float32[32, 32], -1, false)
+)"),
+                  {}, {.dump = false});
+  EXPECT_STREQ(plan.steps()[0].loop->engine(), "rows");
+  EXPECT_EQ(plan.report().fusions.at(0).engine, "rows");
 }
 
 }  // namespace

@@ -53,10 +53,10 @@ struct FusionReport {
     std::vector<NodeId> members;            ///< Of the graph without its dead calls.
     int64_t bytes = 0;                      ///< That it reads and writes.
     int64_t bytes_apart = 0;                ///< That its members did.
-    std::string engine;                     ///< That runs it, as the chooser says.
-    Knobs knobs = {};                       ///< Of the engine, that are not as it chooses them.
-    std::vector<std::string> refused;       ///< "engine: why it does not run the region".
-    std::vector<Trial> trials = {};         ///< What was timed for it.
+    std::string engine;  ///< That runs it, as its chooser says; of a loop in a plan, what its LoopStep has.
+    Knobs knobs = {};    ///< Of the engine, that are not as it chooses them.
+    std::vector<std::string> refused;  ///< "engine: why it does not run the region".
+    std::vector<Trial> trials = {};    ///< What was timed for it.
   };
   struct Left {
     OperatorHandle op;

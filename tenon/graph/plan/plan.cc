@@ -98,7 +98,15 @@ void Plan::fuse(const PlanOptions& options) {
 }
 
 void Plan::finish(const EngineChoice& choice) {
-  for (const Node& node : graph_.nodes) add_step(node, choice);
+  size_t fusion = 0;  // one for each region of a graph that was fused
+  for (const Node& node : graph_.nodes) {
+    add_step(node, choice);
+    if (!node.region || fusion == report_.fusions.size()) continue;
+    // Machine code is made once it pays: until then, too, the report has the engine that makes it.
+    const LoopStep* const loop = steps_.back().loop.get();
+    if (loop && !find_engine(loop->engine())) report_.fusions[fusion].engine = loop->engine();
+    ++fusion;
+  }
   find_lives();
   saves_ = estimate_saving();
   if (signature_.by_slot) return;

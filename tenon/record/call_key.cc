@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "tenon/record/gate.h"
+#include "tenon/record/record_call.h"
 #include "tenon/record/recorder.h"
 #include "tenon/record/sink_scope.h"
 

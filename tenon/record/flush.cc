@@ -14,7 +14,7 @@ namespace tenon::record {
 namespace {
 
 // Steps run on the bytes of the segment's storages, which stay as others see them until all is done: pending,
-// with their versions.
+// with their versions. A replay's steps run on Replay::Memory.
 class SegmentMemory final : public graph::RunMemory {
  public:
   explicit SegmentMemory(Segment& segment) : slots_(segment.slots), calls_(segment.calls) {}
@@ -118,7 +118,7 @@ std::exception_ptr Recorder::compute(Lock& lock, const Cause& cause) {
       // From the second run on: a segment that comes once leaves nothing.
       if (planned.runs > 1) planned.plan->give_back(std::move(instance));
     } catch (...) {
-      // No memory is left for a plan: nothing is computed, and who reads a result is told so.
+      // No memory is left for a plan: nothing is computed, and reading a result throws this error.
       error = std::current_exception();
       for (SlotState& slot : segment_.slots) {
         if (!slot.storage || !slot.storage->is_pending()) continue;

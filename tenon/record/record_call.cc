@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "tenon/core/error.h"
-#include "tenon/record/gate.h"
+#include "tenon/record/record_call.h"
 #include "tenon/record/recorder_parts.h"
 #include "tenon/record/replay.h"
 #include "tenon/record/sink_scope.h"
@@ -106,11 +106,8 @@ bool Recorder::is_small(const OperatorInfo& info, const Stack& stack, size_t fir
   const int64_t limit = options_.threshold * info.scale;
   bool small = true;
   each_tensor(stack, first, [&](const Tensor& t, size_t i) {
-    if (!t.defined()) return;
-    // What is written, recorded calls may still have to read.
     const bool written = ((info.written >> i) & 1u) != 0;
-    const bool waits = written ? t.storage()->is_recorded() : t.storage()->is_pending();
-    small = small && t.numel() <= limit && !waits;
+    small = small && (written ? passes<Tensor&>(t, limit) : passes<const Tensor&>(t, limit));
   });
   return small;
 }
@@ -166,6 +163,13 @@ bool Recorder::record(const OperatorInfo& info, Stack& stack, size_t first, cons
   push_results(*node, stack, first);
   check_caps(lock);
   return true;
+}
+
+TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t first) {
+  TrieNode* const node = trie_->add(cursor_, key_);
+  node->kind =
+      graph::describe_call(*node, info, stack, first, info.numbers & ~special_arguments_, *this, kCPU);
+  return node;
 }
 
 void Recorder::append(TrieNode* node, SourceMark line) {

@@ -13,7 +13,7 @@
 #include "tenon/core/error.h"
 #include "tenon/dispatch/library.h"
 #include "tenon/dispatch/trace.h"
-#include "tenon/record/gate.h"
+#include "tenon/record/record_call.h"
 #include "tenon/record/recorder_parts.h"
 
 namespace tenon::record {
@@ -157,6 +157,23 @@ uint64_t Recorder::begin(uint64_t program, const ScopeOptions& options, int64_t 
   gate.threshold = options.threshold;
   thread_state.included |= kRecord;
   return scopes_.back();
+}
+
+uint32_t Recorder::add_input(const TensorImpl& first) {
+  const Storage& storage = first.storage();
+  const auto slot = static_cast<uint32_t>(segment_.slots.size());
+  storage->add_recorder();
+  slots_by_storage_.add(&*storage, slot);
+  input_bytes_ += storage.nbytes();
+  // Every dtype's elements begin at a multiple of their size from there.
+  const size_t begin = static_cast<size_t>(first.offset()) * item_size(first.dtype()) & ~size_t{15};
+  segment_.slots.push_back({.storage = storage, .is_input = true, .begin = begin});
+  return slot;
+}
+
+std::pair<graph::StorageId, int64_t> Recorder::place_of(const Tensor& t) const {
+  const uint32_t slot = slot_of(*t.storage());
+  return {slot, segment_.slots[slot].begin_of(t.dtype())};
 }
 
 void Recorder::begin_segment(TrieNode* behind) noexcept {

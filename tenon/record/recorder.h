@@ -58,7 +58,7 @@ class Recorder final : public PendingWork, private graph::CallStorages {
     uint64_t num_cleared = 0;  ///< How often all plans were forgotten.
   };
   Summary summary(uint64_t program);
-  /// What this thread, the one that asks, knows of a program; null if it has not run here. Its address stays.
+  /// The calling thread's trie of a program; null if it has not run here. The pointer stays valid.
   const Trie* trie(uint64_t program) const noexcept;
 
   /// `capture` gets what the open scope, an outermost one, records; null: nobody does any more.
@@ -110,7 +110,7 @@ class Recorder final : public PendingWork, private graph::CallStorages {
   static Cause cause(const char* why, const OperatorInfo* by = nullptr) noexcept;
   static constexpr size_t kMaxCalls = 4096;
   static constexpr size_t kLongBytes = size_t{128} << 10;
-  /// Of inputs, some of which nobody but the segment may still hold.
+  /// Of all inputs; once they are more, of those that only the segment still holds.
   static constexpr size_t kMaxHeldBytes = size_t{128} << 20;
 
   const char* reason_to_run_now(const OperatorInfo& info, const Stack& stack, size_t first) const;
@@ -145,7 +145,7 @@ class Recorder final : public PendingWork, private graph::CallStorages {
     if (storage.is_pending() && storage.work() == this) return storage.place();
     return slots_by_storage_.find(&storage);
   }
-  /// A new slot, of which `first` is the first tensor.
+  /// A new slot, whose first tensor is `first`.
   uint32_t add_input(const TensorImpl& first);
   /// Whether computing the segment takes so long that others should run meanwhile.
   bool is_long() const noexcept { return written_bytes_.load(std::memory_order_relaxed) > kLongBytes; }

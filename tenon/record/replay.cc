@@ -78,7 +78,7 @@ std::string text_of(const Scalar& s) {
 
 }  // namespace
 
-// Steps run on what the caller brings.
+// Steps run on what the caller brings; those of a segment run on SegmentMemory (flush.cc).
 class Replay::Memory final : public graph::RunMemory {
  public:
   Memory(Replay& replay, std::span<Storage> storages) : replay_(replay), storages_(storages) {}

@@ -314,7 +314,7 @@ std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs) {
       [&](const SignatureCode& code) { return !is_common(code); });
   add(kHistoryFiles, "history", true,
       std::vector<const char*>{"tenon/autograd/history.h", "tenon/ops/forms/registration.h",
-                               "tenon/record/gate.h"},
+                               "tenon/record/record_call.h"},
       [](const SignatureCode&) { return true; });
   return files;
 }

@@ -20,7 +20,7 @@ namespace tenon::record {
 
 using graph::OperatorInfo;
 
-/// What calls look at first. Of the thread's open scope.
+/// The open scope's limit, by which small calls skip the recorder.
 struct Gate {
   int64_t threshold = 0;    ///< Calls on at most that many elements pass if nothing is still to be computed.
   uint64_t num_passed = 0;  ///< How many have.
@@ -38,7 +38,7 @@ bool passes(const std::remove_reference_t<A>& value, int64_t limit) noexcept {
   if constexpr (std::is_same_v<T, Tensor>) {
     if (!value.defined()) return true;
     const TensorImpl& t = *value.impl();
-    // What is written, recorded calls may still have to read.
+    // Recorded calls may still have to read the tensor that this call writes.
     const bool waits = std::is_same_v<A, Tensor&> ? t.storage()->is_recorded() : t.storage()->is_pending();
     return t.numel() <= limit && !waits;
   } else if constexpr (std::is_same_v<T, TensorList>) {
@@ -73,7 +73,7 @@ class CallKey {
   }
   /// Any boxed value.
   void boxed(const Stack& stack, size_t at, size_t argument);
-  /// Behind the arguments.
+  /// Ends the key, after the last argument.
   void end();
   /// Whether a tensor cannot be recorded, or has to be computed by another thread first.
   bool refused() const noexcept { return refused_; }

@@ -67,12 +67,13 @@ HWY_INLINE void panel_by_blocks(D d, const GemmArgs<T>& g, TileIn<T> in, int64_t
 template <class D, class T = hn::TFromD<D>>
 HWY_NOINLINE void direct(D d, const GemmArgs<T>& g) {
   constexpr size_t kStackBytes = 16384;
-  constexpr int64_t kRowsThatPack = 6 * kTileRows;
   constexpr bool kBlocks = HWY_TARGET != HWY_SSE4;  // whose emulated fma takes all of the time
   HWY_ALIGN T stack[kStackBytes / sizeof(T)];
   const size_t lanes = hn::Lanes(d);
   const bool panels = g.b_panel != 0, pack = !panels && g.b_col != 1 && g.n > 1;
-  const bool blocks = kBlocks && !panels && !pack && g.m >= kRowsThatPack && totals_fit_c(g);
+  constexpr auto kRows = static_cast<int64_t>(kTileRows);
+  const int64_t rows_in_place = (g.k > kGemmBlock ? 4 : 6) * kRows;
+  const bool blocks = kBlocks && !panels && !pack && g.m >= rows_in_place && totals_fit_c(g);
   const size_t most = panel_vecs(static_cast<size_t>(std::min<int64_t>(g.m, 8)));
   TileIn<T> in{g.a, g.a_row, g.a_col, g.b, panels ? kGemmPanel<T> : g.b_row};
   if (panels) in.b_panel = g.b_panel;

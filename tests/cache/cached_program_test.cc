@@ -24,13 +24,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Before anybody asks for the cache.
-const std::string kFolder = [] {
+// Made before anybody asks for the cache, and removed after it was written for the last time.
+struct FolderOfTests {
   std::string name = (fs::temp_directory_path() / "tenon-plans-XXXXXX").string();
-  mkdtemp(name.data());
-  setenv("TENON_CACHE", name.c_str(), 1);
-  return name;
-}();
+  FolderOfTests() {
+    mkdtemp(name.data());
+    setenv("TENON_CACHE", name.c_str(), 1);
+  }
+  ~FolderOfTests() { fs::remove_all(name); }
+};
+const FolderOfTests kMade;
+const std::string& kFolder = kMade.name;
 
 class CachedProgram : public ::testing::Test {
  protected:
@@ -38,7 +42,6 @@ class CachedProgram : public ::testing::Test {
     PlanCache::get().write();  // what other tests made
     PlanCache::get().clear();
   }
-  static void TearDownTestSuite() { fs::remove_all(kFolder); }
 
   static fs::path file() {
     PlanCache::get().write();

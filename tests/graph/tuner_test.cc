@@ -261,6 +261,22 @@ TEST(TunedPlan, LoopsAreTakenApartToo) {
   EXPECT_EQ(report.left[1].reason, "the calls are faster");
 }
 
+// What runs a loop over rows is no engine of the table, so none stands in the region.
+TEST(TunedLoop, OverRowsHasNoEngine) {
+  Graph g = parse(R"(graph 1
+storage %0 4096 cpu input
+storage %1 4096 cpu
+storage %2 4096 cpu output
+%1.0 float32[32, 32] = aten::tanh(%0.0 float32[32, 32])
+%2.0 float32[32, 32] = aten::_softmax(%1.0 float32[32, 32], -1, false)
+)");
+  MeasuringTuner tuner({}, 0);  // no time: it stays as it runs without tuning
+  fuse(g, {.chooser = &tuner, .rows = true});
+  ASSERT_TRUE(g.nodes[0].region);
+  EXPECT_EQ(g.nodes[0].region->engine, "");
+  EXPECT_STREQ(LoopStep(g, g.nodes[0]).engine(), "rows");
+}
+
 // What it has chosen an engine for would no longer be there.
 TEST(TunedPlan, IsNotRewritten) {
   Graph g = parse(kProduct);

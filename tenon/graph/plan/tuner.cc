@@ -343,6 +343,8 @@ void MeasuringTuner::describe(const Graph& g, const Node& region, FusionReport::
   EngineChooser::describe(g, region, fusion);
   const Choice& chosen = choice_for(g, region);
   fusion.trials = chosen.trials;
+  // A loop runs without one as it would untimed, by a kernel that is no engine.
+  if (is_loop(region) && !chosen.trials.empty()) fusion.engine.clear();
   if (chosen.engine.empty()) return;
   fusion.engine = chosen.engine;
   fusion.knobs = chosen.knobs;

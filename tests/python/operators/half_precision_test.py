@@ -199,3 +199,15 @@ def test_losses_of_other_sizes_warn_at_the_line(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         getattr(F, name)(input, target[:, None])
+
+
+@pytest.mark.parametrize("name", ["addmm", "addmv", "addbmm", "baddbmm"])
+def test_what_is_added_to_products_is_added_before_rounding(name):
+    # The products alone, 480,000 and 90,000, are infinite in float16.
+    for left, right, added, alpha, expected in ((40, 40, 0, 0.01, 4800), (20, 15, -60000, 1, 30000)):
+        a, b, c = (tenon.full(s, v, dtype=tenon.float16) for s, v in (((1, 300), left), ((300, 1), right), ((1, 1), added)))
+        arguments = {
+            "addmm": (c, a, b), "addmv": (c[0], a, b[:, 0]), "addbmm": (c, a[None], b[None]), "baddbmm": (c[None], a[None], b[None]),
+        }[name]  # fmt: skip
+        got = getattr(tenon, name)(*arguments, alpha=alpha)
+        assert got.dtype == tenon.float16 and abs(got.item() - expected) <= expected / 500, (name, got)

@@ -57,7 +57,7 @@ TileOut<T> final_output(const GemmArgs<T>& g, int64_t column = 0) {
 /// Most rows that these functions take.
 inline constexpr int64_t kFewRows = 8;
 /// Of a right matrix that stays in L2 from one product to the next.
-inline constexpr int64_t kCachedBytes = int64_t{3} << 19;
+inline constexpr int64_t kCachedBytes = int64_t{1} << 21;
 /// Vectors of columns that are added up at a time.
 inline constexpr size_t kFewVecs = 2;
 /// Rows of B that are added together, as the registers allow.

@@ -41,6 +41,12 @@ bool totals_fit_c(const GemmArgs<T>& g) {
   return g.beta == T(0) && g.c_col == 1;
 }
 
+/// Rows from which on the first tile of a panel packs it for the others; fewer read B in place as fast.
+template <class T>
+int64_t rows_that_pack(const GemmArgs<T>& g) {
+  return (g.k > kGemmBlock ? 4 : 6) * static_cast<int64_t>(kTileRows);
+}
+
 /// All rows of a panel of B that is read in place: the first tile packs it for the others, one block of k
 /// after the other, so that it stays in L1. Totals wait in C.
 template <class D, class T = hn::TFromD<D>>
@@ -71,9 +77,7 @@ HWY_NOINLINE void direct(D d, const GemmArgs<T>& g) {
   HWY_ALIGN T stack[kStackBytes / sizeof(T)];
   const size_t lanes = hn::Lanes(d);
   const bool panels = g.b_panel != 0, pack = !panels && g.b_col != 1 && g.n > 1;
-  constexpr auto kRows = static_cast<int64_t>(kTileRows);
-  const int64_t rows_in_place = (g.k > kGemmBlock ? 4 : 6) * kRows;
-  const bool blocks = kBlocks && !panels && !pack && g.m >= rows_in_place && totals_fit_c(g);
+  const bool blocks = kBlocks && !panels && !pack && g.m >= rows_that_pack(g) && totals_fit_c(g);
   const size_t most = panel_vecs(static_cast<size_t>(std::min<int64_t>(g.m, 8)));
   TileIn<T> in{g.a, g.a_row, g.a_col, g.b, panels ? kGemmPanel<T> : g.b_row};
   if (panels) in.b_panel = g.b_panel;
@@ -317,10 +321,11 @@ HWY_INLINE bool few_rows(D d, const GemmArgs<T>& g, const S* b) {
 }
 
 /// Whether tiles read B where it is rather than packed: its rows are contiguous, and stay in L2 while the few
-/// tiles of a column pass by.
+/// tiles of a column pass by, or in L3 where it is read once.
 template <class T>
 bool read_in_place(const GemmArgs<T>& g) {
-  return g.b_panel == 0 && g.b_col == 1 && right_bytes<T>(g) <= kCachedBytes && g.m <= 192;
+  const int64_t most = g.m >= rows_that_pack(g) ? 2 * kCachedBytes : kCachedBytes;
+  return g.b_panel == 0 && g.b_col == 1 && right_bytes<T>(g) <= most && g.m <= 192;
 }
 
 template <class T>

@@ -163,9 +163,9 @@ constexpr std::string_view kTailF32 = R"(
   let u = fma(r * r, exp_poly(r), (b - r) - g);
   let p = fma(m, r, fma(m, u, fma(low, r, low))) + m;
   p * from_bits(shift_left(bits(e) - rounder_bits + (bias + 40), mantissa_bits)) * 0x1p-40)";
-// Beyond 10.1 it rounds to 0.
+// Beyond 10.1 it rounds to 0; at 10.77 the power of two is 0 itself, so that nothing denormal is computed.
 constexpr std::string_view kErfcF32 = R"(
-  let a = min(abs(x), 10.1);
+  let a = min(abs(x), 10.77);
   let y = scaled_tail(a, a, 0.35);
   where(x < 0, 2 - y, y))";
 
@@ -194,10 +194,10 @@ constexpr std::string_view kGeluF64 = R"(
 
 // x where it is positive, less a times the probability of more than a, a = |x|. That is e^(-h * a) * u with u
 // smooth in t, which is 2^n * (1 + q) * u; 2^(n+24), which may make it denormal, comes last. Beyond 14.4 it
-// is 0. 0 * x makes of -inf what its product with 0 is. Coefficients: minimax, then those of their neighbours
+// is 0; at 14.48 the power of two is, so that nothing denormal is computed. 0 * x makes of -inf what its product with 0 is. Coefficients: minimax, then those of their neighbours
 // with the least error of the whole.
 constexpr std::string_view kGeluF32 = R"(
-  let a = min(abs(x), 14.4);
+  let a = min(abs(x), 14.48);
   let h = 0.5 * a;
   let z = h * a;
   let e = fma(z, -log2_e, rounder + 151);
@@ -217,24 +217,25 @@ constexpr std::string_view kSilu = R"(
   let far = -abs(x) < exp_below - 16;
   let a = where(far, exp_below - 16, -abs(x));
   let r = exp_rest(a);
-  let w = scale(exp_significand(a), exp_exponent(a));
+  let t = exp_exponent(a);
+  let w = scale(exp_significand(a), max(t, rounder - 100));
   let d = 1 + w;
   let h = where(x < 0, 1 + r, 1);
   let l = fma(-h, w - (d - 1), where(x < 0, exp_tail(r), 0));
   let q = fma(x, h, x * l) / d;
-  where(far, where(x < 0, 0 * x, x), where(x < 0, scale(q, exp_exponent(a)), q)))";
+  where(far, where(x < 0, 0 * x, x), scale(q, where(x < 0, t, rounder))))";
 
 // x * sigmoid(y + z) for small z. Below 0 it is x * e^(y+z) / (1 + e^(y+z)), scaled last: where the sigmoid
-// is denormal, it has few digits left.
+// is denormal, it has few digits left. y is far where x is infinite.
 constexpr std::string_view kTimesSigmoid = R"(
-  let least = exp_below - 16;
-  let a = max(-abs(y), least);
+  let far = -abs(y) < exp_below - 16;
+  let a = where(far, 0, -abs(y));
   let s = exp_significand(a);
   let l = where(y < 0, z, -z);
   let e = fma(s, l, s);
   let t = exp_exponent(a);
-  let w = scale(e, t);
-  let b = max(x, least);
+  let w = scale(e, max(t, rounder - 100));
+  let b = max(x, exp_below - 16);
   let c = b * s;
   let n = where(y < 0, c, x);
   let n_lo = where(y < 0, fma(c, l, fma(b, s, -c)), 0);
@@ -243,7 +244,7 @@ constexpr std::string_view kTimesSigmoid = R"(
   let inverse = 1 / d;
   let q = n * inverse;
   let r = fma(fma(-q, lost, fma(-q, d, n)) + n_lo, inverse, q);
-  where(x == 0, x, where(abs(x) == inf, where(x > 0, x, nan), where(y < 0, scale(r, t), r))))";
+  where(x == 0, x, where(far, where(x < 0, 0 * x, x), scale(r, where(y < 0, t, rounder)))))";
 
 // x * sigmoid(2 * sqrt(2/pi) * (x + 0.044715 * x^3)), the argument in two numbers.
 constexpr std::string_view kGeluTanh = R"(
@@ -260,9 +261,10 @@ constexpr std::string_view kGeluTanh = R"(
   times_sigmoid(x, y, fma(k, c, -y) + fma(k, c_lo, k_lo * c)))";
 
 // tanh(log(1 + e^x)) = n / (n + 2), n = e^x * (e^x + 2). Above 1 it is
-// 1 - 2 / (n + 2), where the error of e^x hardly counts.
+// 1 - 2 / (n + 2), where the error of e^x hardly counts. Where it is 0, nothing denormal is computed.
 constexpr std::string_view kMish = R"(
-  let b = max(x, exp_below - 16);
+  let far = x < exp_below - 16;
+  let b = where(far, 0, x);
   let s = exp_significand(min(b, 1));
   let t = exp_exponent(min(b, 1));
   let e = where(x < 1, scale(s, t), exp(b));
@@ -277,7 +279,7 @@ constexpr std::string_view kMish = R"(
   let q = p * inverse;
   let below = scale(fma(fma(-q, d, p) + fma(-q, d_lo, p_lo), inverse, q), t);
   let y = where(x < 1, below, where(x > 20, x, fma(-2, x * inverse, x)));
-  where(x == 0, x, where(x == -inf, nan, y)))";
+  where(x == 0, x, where(far, 0 * x, y)))";
 
 constexpr Function kSpecialFunctions[] = {
     {.name = "erf_inner", .body_f32 = kInnerF32, .body_f64 = kInnerF64, .internal = true},

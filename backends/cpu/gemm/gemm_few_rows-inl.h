@@ -312,13 +312,13 @@ HWY_NOINLINE void turn_columns(D d, int64_t depth, const LeftRows<T>& left, cons
   }
 }
 
-/// What adds as many rows: 1, 2, 4 or 8; with SSE4, whose emulated fma is long and takes all of the time, 1.
+/// What adds as many rows: 1, 2, 4 or, of float32, 8; with SSE4, whose emulated fma takes all of the time, 1.
 template <class D, class S>
 auto turning([[maybe_unused]] int64_t rows, [[maybe_unused]] bool cached) {
   if constexpr (HWY_TARGET == HWY_SSE4) {
     return &turn_columns<1, 1, D, S>;
   } else {
-    if constexpr (std::is_same_v<S, hn::TFromD<D>>) {
+    if constexpr (std::is_same_v<S, float>) {
       if (rows > 4) return &turn_columns<8, 1, D, S>;
     }
     // Two vectors of columns are too many places for what brings memory into the caches.

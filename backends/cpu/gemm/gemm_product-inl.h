@@ -299,7 +299,8 @@ int64_t most_turned_rows(const GemmArgs<T>& g, bool large) {
   if (!std::is_same_v<S, T>) return large ? kFewRows : 0;
   if (HWY_TARGET == HWY_SSE4) return 1;
   constexpr int64_t kKept = int64_t{1} << 15;
-  return large || (HWY_TARGET == HWY_AVX3 && right_bytes<S>(g) >= kKept) ? kFewRows : 2;
+  const bool turned = large || (HWY_TARGET == HWY_AVX3 && right_bytes<S>(g) >= kKept);
+  return !turned ? 2 : std::is_same_v<S, float> ? kFewRows : 4;
 }
 
 /// Few rows times a matrix that is read where it is, B being stored as S; whether it was such: B does not

@@ -21,6 +21,7 @@
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements/elements.h"
+#include "tenon/ops/forms/copy_out.h"
 
 namespace tenon::ops {
 namespace {
@@ -240,6 +241,15 @@ Tensor bernoulli(const Tensor& self, const Generator& generator) {
   return result;
 }
 
+Tensor& bernoulli_out(const Tensor& self, const Generator& generator, Tensor& out) {
+  const Tensor drawn = tenon::empty_like(self, TensorOptions().dtype(out.dtype()), MemoryFormat::Contiguous);
+  check_draw(shape::philox_bernoulli__Tensor, drawn, self, 0, 0);
+  take_stream(drawn, generator, self.numel(), 2,
+              [&](Place at) { drawn._philox_bernoulli_(self, at.seed, at.offset); });
+  detail::copy_out({.function = nullptr, .name = "bernoulli"}, drawn, out);
+  return out;
+}
+
 Tensor bernoulli_p(const Tensor& self, double p, const Generator& generator) {
   Tensor result = tenon::empty_like(self, {}, MemoryFormat::Contiguous);
   return ops::bernoulli_(result, p, generator);
@@ -304,7 +314,9 @@ Tensor normal_Tensor_Tensor(const Tensor& mean, const Tensor& std, const Generat
   const DType dtype = promote_types(mean.dtype(), std.dtype());
   Tensor numbers = tenon::empty(sizes, TensorOptions().dtype(dtype).device(mean.device()));
   numbers.normal_(0, 1, generator);
-  return tenon::add(tenon::mul(numbers, std), mean);
+  // The dtype of `mean`, as PyTorch has it; of integers, which it refuses, that of `std`.
+  const bool own = !is_integral(mean.dtype(), true) && !is_complex(std.dtype());
+  return tenon::add(tenon::mul(numbers, std), mean).to(own ? mean.dtype() : dtype);
 }
 Tensor normal_Tensor_float(const Tensor& mean, double std, const Generator& generator) {
   Tensor numbers = tenon::empty(mean.sizes(), TensorOptions().dtype(mean.dtype()).device(mean.device()));

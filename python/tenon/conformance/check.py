@@ -468,7 +468,7 @@ def out_elsewhere(op, row, s, matrix, dtype):
     """out= of no elements takes the result's shape; of a wider dtype takes its values, or is refused where PyTorch refuses it;
     of a lower category is refused.
 
-    A factory computes in the dtype of out, and refuses to be asked for another. A real result of complex operands goes to any
+    A factory computes in the dtype of out, and refuses to be asked for another; so do reductions and scans that take a dtype. A real result of complex operands goes to any
     real dtype.
     """
     function = TENON.function(op, row)
@@ -485,6 +485,10 @@ def out_elsewhere(op, row, s, matrix, dtype):
     allowed = tolerance(row, s, np.asarray(row.wanted(s)), d) if d.floating and row.reference else 0
     check_in_out(row, s, out, d, allowed)
     factory = "dtype" in kwargs and not s.specs()
+    if s.specs() and table.out_rule(op) == "Cast" and any(a.name == "dtype" for a in op.arguments):
+        out_gives_dtype(op, row, s, function, shape)
+        matrix.note(op.full_name, dtype, "errors", "tested")
+        return
     if d.category in ("floating", "integral", "complex"):
         wider = BY_NAME["complex128" if d.category == "complex" else "float64"]
         wide = tenon.empty(list(shape), dtype=wider.tenon)
@@ -506,6 +510,22 @@ def out_elsewhere(op, row, s, matrix, dtype):
             low = tenon.empty(list(shape), dtype=TENON.dtype(lower))
             refused(op, row, lambda: function(*args, **kwargs, out=low), s)
     matrix.note(op.full_name, dtype, "errors", "tested")
+
+
+def out_gives_dtype(op, row, s, function, shape):
+    """What a call computes in the dtype of out is what it computes with that dtype=, which another one beside out is refused for."""
+    args, kwargs = TENON.arguments(s)
+    for name in ("float64", "int64", "complex128"):
+        out = tenon.empty(list(shape), dtype=TENON.dtype(name))
+        try:
+            want = function(*args, **{**kwargs, "dtype": out.dtype})
+        except ERRORS:
+            want = None
+        if want is None or {want.dtype, kwargs.get("dtype", out.dtype)} != {out.dtype}:
+            refused(op, row, lambda: function(*args, **kwargs, out=out), s)
+            continue
+        function(*args, **kwargs, out=out)
+        assert np.array_equal(TENON.array(out), TENON.array(want), equal_nan=True), f"out= of {name} differs from dtype={name}"
 
 
 def out_tuple_of_lower(op, row, s):

@@ -52,6 +52,10 @@ struct CopyOutCall<Tensor&(A...)> {
     Tensor& out = std::get<kIns>(all);
     const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
     try {
+      if constexpr ((std::is_same_v<A, std::optional<DType>> || ...)) {
+        const StructuredInfo info{.name = body.name, .out_rule = body.out_rule};
+        (take_dtype(info, out, out, args), ...);
+      }
       copy_out(body, BodyResult<Tensor, kIns, A...>::of(body, all), out);
     } catch (Error& e) {
       e.set_operator(body.name);

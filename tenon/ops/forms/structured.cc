@@ -7,6 +7,7 @@
 #include "tenon/iter/overlap.h"
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/elements/elements.h"
+#include "tenon/ops/forms/rows.h"
 
 namespace tenon::detail {
 
@@ -138,6 +139,16 @@ Tensor structured_target(const OutputSpec& wanted, const StructuredArguments& ar
   }
   if (wanted.elements == Elements::Zero) ops::zero_elements(target);
   return target;
+}
+
+void take_dtype(const StructuredInfo& info, const Tensor& self, const Tensor& out,
+                std::optional<DType>& dtype) {
+  if (info.out_rule != OutRule::Cast || !out.defined()) return;
+  TENON_CHECK(dtype.value_or(out.dtype()) == out.dtype(), Type,
+              fmt::format("{}: dtype={} does not match `out`, which is {}", info.name, name(*dtype),
+                          name(out.dtype())));
+  const bool mean = info.rows && info.rows->computes == RowsInfo::Computes::Mean;
+  if (!mean || is_integral(self.dtype(), true) == is_integral(out.dtype(), true)) dtype = out.dtype();
 }
 
 void structured_finish(Tensor& out, const Tensor& target) {

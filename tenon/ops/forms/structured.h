@@ -91,6 +91,12 @@ void resize_structured(const OutputSpec& wanted, Tensor& out);
 /// The tensor that the kernel writes for a checked `out` argument: `out` itself, resized if it was empty, or
 /// a temporary if `out` has other strides or another dtype, or shares memory with an operand.
 Tensor structured_target(const OutputSpec& wanted, const StructuredArguments& arguments, Tensor& out);
+/// The dtype of a reduction or scan with `out` is that of `out`, which a given one must equal. Other
+/// arguments stay. A mean between integers and other numbers keeps its own, which structured_check refuses.
+void take_dtype(const StructuredInfo& info, const Tensor& self, const Tensor& out,
+                std::optional<DType>& dtype);
+template <class T>
+void take_dtype(const StructuredInfo&, const Tensor&, const Tensor&, const T&) noexcept {}
 /// Copies `target` to `out` unless they are one tensor.
 void structured_finish(Tensor& out, const Tensor& target);
 
@@ -294,6 +300,10 @@ struct StructuredOutCall<R(A...)> {
 
   static R call(const Kernel& kernel, DispatchKeySet, A... args) {
     auto all = std::forward_as_tuple(args...);
+    if constexpr ((std::is_same_v<A, std::optional<DType>> || ...))
+      (take_dtype(*static_cast<const StructuredInfo*>(kernel.data), std::get<0>(all), std::get<kIns>(all),
+                  args),
+       ...);
     return [&]<size_t... I, size_t... O>(std::index_sequence<I...>, std::index_sequence<O...>)->R {
       Tensor* given[] = {&std::get<kIns + O>(all)...};
       Run::write(*static_cast<const StructuredInfo*>(kernel.data), false, given, std::get<I>(all)...);

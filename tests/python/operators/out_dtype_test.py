@@ -38,7 +38,7 @@ CAST = {
     "maximum": lambda **o: tenon.maximum(X, X, **o), "sum": lambda **o: tenon.sum(X, 0, **o),
     "cat": lambda **o: tenon.cat([X, X], **o), "sqrt": lambda **o: tenon.sqrt(X, **o), "lt": lambda **o: tenon.lt(X, X, **o),
     "logsumexp": lambda **o: tenon.logsumexp(X, 0, **o), "mean": lambda **o: tenon.mean(X, 0, **o),
-    "prod": lambda **o: tenon.prod(X, 0, **o), "bernoulli": lambda **o: tenon.bernoulli(MASK.float(), **o),
+    "prod": lambda **o: tenon.prod(X, 0, **o),
     "normal": lambda **o: tenon.normal(X, 0.0, **o), "normal of two": lambda **o: tenon.normal(X, 0 * X, **o),
     "normal of deviations": lambda **o: tenon.normal(0.5, 0 * X, **o),
 }  # fmt: skip
@@ -130,3 +130,46 @@ def test_absolute_values_of_complex_numbers(device):
             tenon.abs(z, out=tenon.empty(2, dtype=dtype, device=device))
     with pytest.raises(TypeError, match="^abs: expected `out` of float32"):
         tenon.abs(z.real, out=tenon.empty(2, dtype=tenon.complex64, device=device))
+
+
+def in_scope(call):
+    """The call recorded, as compiled programs record it."""
+    with tenon.recording(threshold=0):
+        return call()
+
+
+@pytest.mark.parametrize("run", [lambda call: call(), in_scope], ids=["eager", "recorded"])
+@pytest.mark.parametrize(
+    ("call", "values", "dtype", "out", "want"),
+    [
+        (tenon.prod, [1e30, 1e30], tenon.float32, tenon.float64, 1e60), (tenon.sum, [300.0] * 300, tenon.float16, tenon.float32, 9e4),
+        (tenon.prod, [2**40, 2**40], tenon.int64, tenon.float32, 2.0**80), (tenon.sum, [1.5, 2.25, -2.75], tenon.float32, tenon.int64, 1),
+        (tenon.sum, [200, 100], tenon.int64, tenon.uint8, 44), (tenon.mean, [6e4, 6e4, 3e4], tenon.float16, tenon.float64, 5e4),
+        (tenon.nansum, [float("nan")] + [300.0] * 300, tenon.float16, tenon.float32, 9e4),
+        (tenon.cumprod, [1e30, 1e30], tenon.float32, tenon.float64, 1e60), (tenon.cumsum, [4e4, 4e4], tenon.float16, tenon.float64, 8e4),
+        (tenon.cumsum, [1.5, 1.75], tenon.float32, tenon.int32, 2),
+    ],
+)  # fmt: skip
+def test_reductions_compute_in_the_dtype_of_out(run, call, values, dtype, out, want):
+    """Operands are converted first, as where dtype= is given; of PyTorch 2."""
+    x = tenon.tensor([values], dtype=dtype)
+    result = tenon.empty(0, dtype=out)
+    assert run(lambda: call(x, 1, out=result)) is result
+    assert result.flatten()[-1].item() == pytest.approx(want, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["prod", "sum", "mean", "nansum", "cumsum", "cumprod"])
+def test_a_dtype_beside_out_is_that_of_out(name):
+    x, call = tenon.ones(1, 1), getattr(tenon, name)
+    out = tenon.full_like(call(x, 1), 7)
+    with pytest.raises(TypeError, match=f"^{name}: dtype=float64 does not match `out`, which is float32$"):
+        call(x, 1, dtype=tenon.float64, out=out)
+    assert out.item() == 7
+    assert call(x, 1, dtype=tenon.float32, out=out) is out and out.item() == 1
+
+
+def test_a_mean_of_integers_and_in_integers_is_refused():
+    with pytest.raises(TypeError, match="^mean: could not infer output dtype"):
+        tenon.mean(tenon.ones(2, dtype=tenon.int64), 0, out=tenon.empty(()))
+    with pytest.raises(TypeError, match="^mean: the result is float32, which cannot be cast to `out` of int64"):
+        tenon.mean(tenon.ones(2), 0, out=tenon.empty((), dtype=tenon.int64))

@@ -32,6 +32,7 @@ def test_gradients_at_nan():
     for *operands, gradients in (
         (np.nan, 0.0, 2.0, [1, 0, 0]), (1.0, np.nan, 2.0, [1, 0, 0]), (3.0, np.nan, 2.0, [0, 0, 0]), (1.0, 0.0, np.nan, [1, 0, 0]),
         (-1.0, 0.0, np.nan, [0, 0, 0]), (np.nan, np.nan, np.nan, [1, 0, 0]), (-1.0, 0.0, np.inf, [0, 1, 0]),
+        (np.nan, 3.0, 1.0, [1, 0, 1]),
     ):  # fmt: skip
         tensors = [tenon.tensor([v], requires_grad=True) for v in operands]
         y = tenon.clamp(*tensors)

@@ -229,7 +229,7 @@ def matrix_rank(
         return _into(out, _C.zeros(values.shape[:-1], dtype=_C.int64, device=A.device))
     eps = (2.0**-23 if values.dtype == _C.float32 else 2.0**-52) * max(A.shape[-2:])
     if rtol is None:
-        rtol = eps if atol is None else eps * (atol.to(values.dtype) == 0) if isinstance(atol, _C.Tensor) else eps * (atol == 0)
+        rtol = eps if atol is None else eps * (atol.to(values.dtype) <= 0) if isinstance(atol, _C.Tensor) else eps * (atol <= 0)
     bound = values.amax(-1) * rtol
     if atol is not None:
         bound = _C.maximum(bound, atol if isinstance(atol, _C.Tensor) else _C.full_like(bound, atol))

@@ -112,8 +112,8 @@ Tensor linalg_pinv_atol_rtol_tensor(const Tensor& self, const Tensor& atol, cons
     const auto given = [&](const Tensor& t) { return t.to(real).unsqueeze(-1); };
     if (!atol.defined() && !rtol.defined()) return tenon::mul(largest, Scalar(eps));
     if (!rtol.defined()) {
-      // As PyTorch: a bound of its own leaves no other one, but where it is 0.
-      const Tensor usual = tenon::mul(tenon::eq(given(atol), Scalar(0)).to(real), Scalar(eps));
+      // As PyTorch: a bound above 0 leaves no other one.
+      const Tensor usual = tenon::mul(tenon::le(given(atol), Scalar(0)).to(real), Scalar(eps));
       return tenon::maximum(given(atol), tenon::mul(largest, usual));
     }
     const Tensor relative = tenon::mul(largest, given(rtol));

@@ -198,3 +198,12 @@ def test_roots_and_polar_factors():
     unitary, positive = (t.numpy() for t in L.polar(tenon.tensor(x)))
     np.testing.assert_allclose(unitary @ positive, x, atol=1e-12)
     np.testing.assert_allclose(positive, scipy.linalg.sqrtm(a), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [float, tenon.tensor])
+def test_only_a_bound_above_zero_replaces_the_relative_one(kind):
+    """Of PyTorch 2: atol <= 0 keeps the default rtol."""
+    a = tenon.tensor([[1.0, 0.0, 0.0], [0.0, 1e-8, 0.0], [0.0, 0.0, 0.0]])
+    for atol, rank in ((-1.0, 1), (0.0, 1), (1e-12, 2), (0.5, 1)):
+        assert L.matrix_rank(a, atol=kind(atol)).item() == rank
+        assert (L.pinv(a, atol=kind(atol)) != 0).sum().item() == rank

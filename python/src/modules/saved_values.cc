@@ -59,8 +59,7 @@ class Nodes {
   }
 
   Node* make(PyObject* o) {
-    // Without identity.
-    if (o == Py_None) return io::add(nodes_, Kind::None);
+    if (o == Py_None) return io::add(nodes_, Kind::None);  // without identity, as the next
     if (PyBool_Check(o)) return io::add(nodes_, Kind::Bool, o == Py_True);
     if (PyFloat_CheckExact(o)) return io::add(nodes_, Kind::Float, PyFloat_AS_DOUBLE(o));
     if (PyLong_CheckExact(o)) return integer(o);
@@ -81,9 +80,10 @@ class Nodes {
     auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(o));
     // Not Python's types, which mean dtypes elsewhere.
     if (type == type_of("tenon._C", "dtype", dtype_)) return add(o, Kind::DType, *as_dtype(o));
-    if (type == type_of("tenon._C", "Size", size_)) {
-      Node* const out = tuple(o);
-      out->special = true;
+    const bool is_size = type == type_of("tenon._C", "Size", size_);
+    if (is_size || type == type_of("collections", "Counter", counter_)) {
+      Node* const out = is_size ? tuple(o) : dict(o, false);
+      (is_size ? out->special : out->counts) = true;
       return out;
     }
     if (type == type_of("collections", "OrderedDict", ordered_)) return dict(o, true);
@@ -256,7 +256,7 @@ class Nodes {
   std::vector<Ref> held_;  // objects that were made here, whose addresses stay theirs
   std::vector<Step> path_;
   size_t depth_ = 0;
-  Ref dtype_, size_, ordered_, parameter_;
+  Ref dtype_, size_, ordered_, counter_, parameter_;
 };
 
 /// "save: model.pt: what", as the OSError that the system would make of `error`.

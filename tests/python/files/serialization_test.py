@@ -258,3 +258,17 @@ def test_numbers_that_are_no_descriptors(call):
             call(number)
     with pytest.raises(TypeError, match=r"f must be a path or a file that is open for .*, got True"):
         call(True)
+
+
+def test_counters_go_through_a_file(tmp_path):
+    """As the state of a MultiStepLR has, also within that of others."""
+    optimizer = tenon.optim.SGD([tenon.ones(1)], lr=0.1)
+    schedule = tenon.optim.lr_scheduler
+    stepped = schedule.MultiStepLR(optimizer, [2, 5, 5])
+    whole = schedule.SequentialLR(optimizer, [stepped, schedule.ConstantLR(optimizer)], [9])
+    for state in (stepped.state_dict(), whole.state_dict(), [collections.Counter()], collections.Counter("aab")):
+        tenon.save(state, tmp_path / "state")
+        loaded = tenon.load(tmp_path / "state")
+        assert loaded == state
+    assert type(loaded) is collections.Counter and loaded["c"] == 0
+    schedule.MultiStepLR(optimizer, [1]).load_state_dict(stepped.state_dict())

@@ -90,6 +90,8 @@ class CyclicLR(_MomentumCycle):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self._take_momentum(base_momentum, max_momentum, last_epoch)
+            self.base_momentums = [group["base_momentum"] for group in optimizer.param_groups]
+            self.max_momentums = [group["max_momentum"] for group in optimizer.param_groups]
         super().__init__(optimizer, last_epoch)
         self.base_lrs = lowest
 
@@ -107,9 +109,8 @@ class CyclicLR(_MomentumCycle):
         share = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         height = share * self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            for group in self.optimizer.param_groups:
-                drop = (group["max_momentum"] - group["base_momentum"]) * height
-                self._set_momentum(group, group["max_momentum"] - drop)
+            for group, base, most in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
+                self._set_momentum(group, most - (most - base) * height)
         return [base + (most - base) * height for base, most in zip(self.base_lrs, self.max_lrs)]
 
 

@@ -177,3 +177,19 @@ def test_one_cycle_goes_on_from_a_state_of_pytorch():
     assert s._step_count == 7
     least = 0.2 / 25 / 1e4
     assert seen == pytest.approx([0.2, 0.2 + (least - 0.2) / 5, 0.2 + (least - 0.2) * 2 / 5])
+
+
+def test_cyclic_goes_on_from_a_state_of_pytorch():
+    # What PyTorch 2.15 has in state_dict() of CyclicLR(o, 0.01, 0.2, 4, mode="triangular2", base_momentum=0.6, max_momentum=0.95) after 3 steps.
+    state = {
+        "max_lrs": [0.2], "total_size": 8.0, "step_ratio": 0.5, "mode": "triangular2", "gamma": 1.0, "scale_mode": "cycle",
+        "cycle_momentum": True, "use_beta1": False, "base_momentums": [0.6], "max_momentums": [0.95], "base_lrs": [0.01], "last_epoch": 3,
+        "_step_count": 4, "_is_initial": False, "_get_lr_called_within_step": False, "_last_lr": [0.1525], "_scale_fn_custom": None,
+    }  # fmt: skip
+    o = tenon.optim.SGD([tenon.ones(1)], lr=0.1, momentum=0.9)
+    s = lr_scheduler.CyclicLR(o, 0.5, 0.6, 7)
+    assert state.keys() ^ s.state_dict().keys() == {"_is_initial", "_get_lr_called_within_step"}
+    s.load_state_dict(state)
+    seen = [s.step() or (o.param_groups[0]["lr"], o.param_groups[0]["momentum"]) for _ in range(6)]
+    want = [(0.2, 0.6), (0.1525, 0.6875), (0.105, 0.775), (0.0575, 0.8625), (0.01, 0.95), (0.03375, 0.90625)]
+    assert seen == [pytest.approx(pair) for pair in want]

@@ -127,8 +127,8 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether autocast is enabled: no."""
-    return False
+    """Whether autocast is enabled: no. Raises RuntimeError for the type of no device."""
+    return _is_enabled("is_autocast_enabled", "cuda" if device_type is None else device_type, False)
 
 
 def is_autocast_cpu_enabled() -> bool:
@@ -160,10 +160,10 @@ def autocast_decrement_nesting() -> int:
     return _kept["nesting"]
 
 
-def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+def set_autocast_enabled(device_type: str | bool | None = None, enabled: bool | None = None) -> None:
     """Switches autocast off; NotImplementedError for on."""
-    if enabled is None:
-        device_type, enabled = "cuda", device_type  # type: ignore
+    if device_type is None or enabled is None:
+        device_type, enabled = "cuda", device_type if enabled is None else enabled  # type: ignore
     _is_enabled("set_autocast_enabled", device_type, enabled)
 
 

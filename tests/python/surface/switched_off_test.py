@@ -167,3 +167,13 @@ def test_the_default_device():
 def test_versions():
     assert tenon.version.cuda is None and tenon.version.hip is None and tenon.version.__version__ == tenon.__version__
     assert numpy.lib.NumpyVersion(tenon.version.__version__) >= "0.1.0"
+
+
+def test_questions_about_a_device_that_is_not_there():
+    tenon.set_autocast_enabled(enabled=False)
+    with pytest.raises(TypeError, match="set_autocast_enabled: enabled must be a bool, got None"):
+        tenon.set_autocast_enabled()
+    with pytest.raises(RuntimeError, match="is_autocast_enabled: there is no device of type 'xyz'"):
+        tenon.is_autocast_enabled("xyz")
+    with pytest.raises(TypeError, match="is_autocast_enabled: the type of a device, such as 'cpu', must be a str, got 3"):
+        tenon.is_autocast_enabled(3)

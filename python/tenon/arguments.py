@@ -202,8 +202,8 @@ def _is_within(error: Exception) -> bool:
 
 #: The modules whose functions errors name with the module: "linalg.cond".
 _MODULES = {f"{__package__}.{module}" for module in ("fft", "linalg", "special")}
-#: Names of the functions that are checked.
-_named: set[str] = set()
+#: Names of the functions that are checked, and of one that is no operator.
+_named: set[str] = {"tensor"}
 
 
 def _is_function(name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from . import _C
-from .arguments import check_module as _check_module, describe
+from .arguments import check_module as _check_module, checked as _checked, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -286,7 +286,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     return powers if increasing else powers.flip(1)
 
 
-def _new_tensor(
+@_checked
+def new_tensor(
     self: Tensor, data: Any, *, dtype: DType = None, device: Device = None, requires_grad: bool = False
 ) -> Tensor:
     """A tensor of this data with the dtype and device of `self`, unless others are given."""
@@ -294,7 +295,8 @@ def _new_tensor(
     return _C.tensor(data, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
-_C.Tensor.new_tensor = _new_tensor  # type: ignore[method-assign]
+_C.Tensor.new_tensor = new_tensor  # type: ignore[method-assign]
+del new_tensor
 
 
 def _splitting(name: str) -> Callable[..., Any]:

@@ -153,3 +153,18 @@ def test_a_storage_is_a_sequence_of_bytes():
 def test_what_bytes_of_a_storage_cannot_do(call, kind, text):
     with pytest.raises(kind, match=f"^{text}"):
         call(tenon.ones(1).untyped_storage())
+
+
+@pytest.mark.parametrize(
+    ("args", "options", "said"),
+    [
+        ((), {}, r"new_tensor\(\) missing 1 required positional argument: 'data'"),
+        (([1],), {"bad": 3}, r"new_tensor\(\) got an unexpected keyword argument 'bad'"),
+        (([1],), {"dtype": "x"}, "new_tensor: argument 'dtype' must be a dtype, not str"),
+        (([1],), {"device": 3.5}, "new_tensor: argument 'device' must be a device or str, not float"),
+        (("xyz",), {}, "new_tensor: a str is no number"),
+    ],
+)
+def test_new_tensor_says_its_name(args, options, said):
+    with pytest.raises(TypeError, match=f"^{said}"):
+        tenon.ones(2).new_tensor(*args, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import itertools
 
 from . import _C
@@ -297,6 +298,8 @@ def new_tensor(
 
 _C.Tensor.new_tensor = new_tensor  # type: ignore[method-assign]
 del new_tensor
+# The first two protocols of pickle cannot make a tuple of another type.
+copyreg.pickle(_C.Size, lambda size: (_C.Size, (tuple(size),)))
 
 
 def _splitting(name: str) -> Callable[..., Any]:

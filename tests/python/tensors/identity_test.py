@@ -216,3 +216,10 @@ def test_a_device_that_is_not_here_has_a_name(name):
     with pytest.raises(ValueError, match="no loaded device is called 'tpu'") as error:
         tenon.device("tpu")
     assert name not in str(error.value)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_size_goes_through_every_protocol_of_pickle(protocol):
+    for size in (tenon.Size([1, 2]), tenon.Size()):
+        back = pickle.loads(pickle.dumps(size, protocol))
+        assert type(back) is tenon.Size and back == size and type(copy.deepcopy(size)) is tenon.Size

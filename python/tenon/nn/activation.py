@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ..arguments import check_module as _check_module
+from ..arguments import check_module as _check_module, checked as _checked
 from . import functional as F
 from .module import TensorModule
 from .parameter import Parameter
@@ -312,6 +312,7 @@ class Softmin(Softmax):
 class Softmax2d(TensorModule):
     """Softmax over the channels of [N, C, H, W] or [C, H, W]."""
 
+    @_checked
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected 3 or 4 dimensions, got shape {list(input.shape)}")

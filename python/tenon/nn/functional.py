@@ -192,7 +192,7 @@ _BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
 
 def _padding_row(name: str, padding_idx: int | None, weight: Tensor) -> int:
     """Counted from the front; -1 for none."""
-    if padding_idx is None:
+    if padding_idx is None or weight.dim() == 0:
         return -1
     rows = weight.size(0)
     if not -rows <= padding_idx < rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..arguments import check_module as _check_module
+from ..arguments import check_module as _check_module, checked as _checked
 from . import spatial as F
 from .module import TensorModule
 
@@ -23,6 +23,7 @@ class _Padding(TensorModule):
         given = isinstance(padding, (list, tuple))
         self.padding: Any = tuple(padding) if given else (padding,) * (2 * self._rank)  # type: ignore[arg-type]
 
+    @_checked
     def forward(self, input: Tensor) -> Tensor:
         if self._mode == "circular" and input.dim() not in (self._rank + 1, self._rank + 2):
             raise ValueError(

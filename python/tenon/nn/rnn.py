@@ -11,7 +11,7 @@ import operator
 
 from .. import _C
 from .._names.absent import add_module_getattr
-from ..arguments import check_module as _check_module, describe
+from ..arguments import check_module as _check_module, checked as _checked, describe
 from ..callers import warn as _warn
 from . import init
 from .module import Module, changed_options
@@ -438,6 +438,7 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
+    @_checked
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._run_cell(_mode("RNNCell", self.nonlinearity), input, hx)
 
@@ -450,6 +451,7 @@ class LSTMCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
+    @_checked
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         return self._run_cell("LSTM", input, hx)
 
@@ -462,6 +464,7 @@ class GRUCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
+    @_checked
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._run_cell("GRU", input, hx)
 

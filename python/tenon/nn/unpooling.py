@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ..arguments import check_module as _check_module
+from ..arguments import check_module as _check_module, checked as _checked
 from . import sampling as F
 from .conv import _repeated
 from .module import Module, TensorModule
@@ -117,13 +117,16 @@ class CrossMapLRN2d(TensorModule):
     without that, and takes other dimensions."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        if size < 1:
+            raise ValueError(f"CrossMapLRN2d: size must be at least 1, got {size}")
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
+    @_checked
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: expected input [N, C, H, W], got {list(input.shape)}")
-        squares, side = input * input, max(self.size - 1, 0) // 2
+        squares, side = input * input, (self.size - 1) // 2
         channels = squares.shape[1]
         padded = _C.constant_pad_nd(squares, [0, 0, 0, 0, side, side])
         total = sum((padded[:, i : i + channels] for i in range(1, 2 * side + 1)), padded[:, :channels])

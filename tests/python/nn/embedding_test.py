@@ -138,3 +138,9 @@ def test_from_pretrained():
     assert not bag.weight.requires_grad and bag(tenon.tensor([[0, 2]])).tolist() == [[4, 6]]
     with pytest.raises(ValueError, match="must be a matrix"):
         nn.Embedding.from_pretrained(tenon.zeros(3))
+
+
+@pytest.mark.parametrize("padding_idx", [None, 0])
+def test_a_weight_that_is_no_matrix(padding_idx):
+    with pytest.raises(ValueError, match=r"^embedding: `weight` must be a matrix \[N, D\], got \[\]"):
+        nn.functional.embedding(tenon.tensor([0]), tenon.tensor(1.0), padding_idx)

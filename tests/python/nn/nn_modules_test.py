@@ -71,3 +71,22 @@ def test_what_is_absent_says_so():
         tenon.nn.modules.conv.nonsense
     with pytest.raises(AttributeError, match="module 'tenon.nn.modules' has no attribute 'nonsense'"):
         tenon.nn.modules.nonsense
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.CircularPad1d(1), lambda: nn.CircularPad2d(1), lambda: nn.CircularPad3d(1), lambda: nn.GRUCell(2, 2), lambda: nn.LSTMCell(2, 2),
+        lambda: nn.RNNCell(2, 2), nn.Softmax2d, lambda: nn.CrossMapLRN2d(2),
+    ],
+)  # fmt: skip
+def test_a_module_names_an_input_that_is_no_tensor(make):
+    module = make()
+    with pytest.raises(TypeError, match=f"^{type(module).__name__}: input must be a Tensor, got 'xyz' .str.$"):
+        module("xyz")
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_cross_map_lrn_refuses_no_channels(size):
+    with pytest.raises(ValueError, match=f"^CrossMapLRN2d: size must be at least 1, got {size}$"):
+        nn.CrossMapLRN2d(size)

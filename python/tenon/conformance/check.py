@@ -513,7 +513,7 @@ def out_elsewhere(op, row, s, matrix, dtype):
 
 
 def out_gives_dtype(op, row, s, function, shape):
-    """What a call computes in the dtype of out is what it computes with that dtype=, which another one beside out is refused for."""
+    """What a call computes in the dtype of out is what it computes with that dtype=, and another one next to out is refused."""
     args, kwargs = TENON.arguments(s)
     for name in ("float64", "int64", "complex128"):
         out = tenon.empty(list(shape), dtype=TENON.dtype(name))

@@ -159,7 +159,7 @@ def test_reductions_compute_in_the_dtype_of_out(run, call, values, dtype, out, w
 
 
 @pytest.mark.parametrize("name", ["prod", "sum", "mean", "nansum", "cumsum", "cumprod"])
-def test_a_dtype_beside_out_is_that_of_out(name):
+def test_a_dtype_next_to_out_is_that_of_out(name):
     x, call = tenon.ones(1, 1), getattr(tenon, name)
     out = tenon.full_like(call(x, 1), 7)
     with pytest.raises(TypeError, match=f"^{name}: dtype=float64 does not match `out`, which is float32$"):

@@ -43,6 +43,11 @@ bool is_ours_alone(const struct stat& s) noexcept {
   return s.st_uid == geteuid() && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+/// When a file was written or used: nanoseconds, as many files have one second.
+int64_t used(const struct stat& s) noexcept {
+  return int64_t{s.st_mtim.tv_sec} * 1'000'000'000 + s.st_mtim.tv_nsec;
+}
+
 /// Reads at most `n` bytes; fewer where the file ends before.
 std::vector<std::byte> read_all(int file, size_t n) {
   std::vector<std::byte> bytes(n);
@@ -233,7 +238,7 @@ void Folder::look_through(uint64_t goal) {
     // As they are on the disk: small files take a block.
     const uint64_t nbytes = static_cast<uint64_t>(s.st_blocks) * 512;
     total += nbytes;
-    evicted_.push_back({std::move(file), s.st_mtime, nbytes});
+    evicted_.push_back({std::move(file), used(s), nbytes});
   }
   // The one used longest ago is the last.
   std::ranges::sort(evicted_, std::greater(), &Value::used);
@@ -249,7 +254,7 @@ void Folder::evict(size_t most) {
     evicted_.pop_back();
     struct stat s;
     // Used again meanwhile, or replaced.
-    if (fstatat(folder_.get(), value.file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || s.st_mtime != value.used)
+    if (fstatat(folder_.get(), value.file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || used(s) != value.used)
       continue;
     (void)unlinkat(folder_.get(), value.file.c_str(), 0);
   }

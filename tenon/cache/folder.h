@@ -77,7 +77,7 @@ class Folder {
   std::vector<std::string> files() const;
   struct Value {
     std::string file;
-    int64_t used;
+    int64_t used;  // nanoseconds
     uint64_t nbytes;
   };
   /// Chooses what to evict, so that `goal` bytes are left. Removes what killed processes left.

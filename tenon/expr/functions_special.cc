@@ -194,8 +194,8 @@ constexpr std::string_view kGeluF64 = R"(
 
 // x where it is positive, less a times the probability of more than a, a = |x|. That is e^(-h * a) * u with u
 // smooth in t, which is 2^n * (1 + q) * u; 2^(n+24), which may make it denormal, comes last. Beyond 14.4 it
-// is 0; at 14.48 the power of two is, so that nothing denormal is computed. 0 * x makes of -inf what its product with 0 is. Coefficients: minimax, then those of their neighbours
-// with the least error of the whole.
+// is 0; at 14.48 the power of two is, so that nothing denormal is computed. 0 * x makes of -inf what its
+// product with 0 is. Coefficients: minimax, then those of their neighbours with the least error of the whole.
 constexpr std::string_view kGeluF32 = R"(
   let a = min(abs(x), 14.48);
   let h = 0.5 * a;

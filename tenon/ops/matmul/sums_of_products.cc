@@ -26,16 +26,16 @@ void check_dtype(const Tensor& self, const Tensor& other, const char* op, const 
                           name(other.dtype()), name(self.dtype())));
 }
 
-void check_broadcasts(const Tensor& self, IntArrayRef product, const char* op) {
-  TENON_CHECK(broadcasts(self.sizes(), product), Shape,
-              fmt::format("{}: `self` {} does not broadcast to the product {}", op, to_string(self.sizes()),
-                          to_string(product)));
-}
+/// Of float16, whose products may leave its range until alpha or `self` bring them back: rounded once, as by
+/// addmm.
+Tensor wide(const Tensor& t) { return t.to(DType::Float32); }
 
 /// beta * self + alpha * product, where `self` must broadcast to the product.
 Tensor added(const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha,
              const char* op) {
-  check_broadcasts(self, product.sizes(), op);
+  TENON_CHECK(broadcasts(self.sizes(), product.sizes()), Shape,
+              fmt::format("{}: `self` {} does not broadcast to the product {}", op, to_string(self.sizes()),
+                          to_string(product.sizes())));
   const Scalar b = factor_of(beta, self.dtype(), op, "beta"), a = factor_of(alpha, self.dtype(), op, "alpha");
   if (is_zero(b)) return tenon::scaled(product, a);
   return tenon::add(tenon::scaled(self, b), product, a);
@@ -63,11 +63,8 @@ void check_batches(const Tensor& self, const Tensor& a, const Tensor& b, const c
 Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                const Scalar& alpha) {
   check_batches(self, batch1, batch2, "baddbmm");
-  // alpha may bring back into range what is too large for float16: rounded once, as by addmm.
-  if (self.dtype() == DType::Float16) {
-    const auto wide = [](const Tensor& t) { return t.to(DType::Float32); };
+  if (self.dtype() == DType::Float16)
     return tenon::baddbmm(wide(self), wide(batch1), wide(batch2), beta, alpha).to(DType::Float16);
-  }
   return added(self, tenon::bmm(batch1, batch2), beta, alpha, "baddbmm");
 }
 
@@ -86,11 +83,9 @@ Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Sca
   check_rank(vec, 1, "addmv", "vec");
   check_dtype(self, mat, "addmv", "mat");
   check_dtype(self, vec, "addmv", "vec");
-  TENON_CHECK(mat.size(1) == vec.size(0), Shape,
-              fmt::format("addmv: size mismatch, got `mat` {} and `vec` {}", to_string(mat.sizes()),
-                          to_string(vec.sizes())));
-  check_broadcasts(self, Dims{mat.size(0)}, "addmv");
-  return tenon::addmm(self.unsqueeze(-1), mat, vec.unsqueeze(1), beta, alpha).squeeze(1);
+  if (self.dtype() == DType::Float16)
+    return tenon::addmv(wide(self), wide(mat), wide(vec), beta, alpha).to(DType::Float16);
+  return added(self, tenon::mv(mat, vec), beta, alpha, "addmv");
 }
 
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,

@@ -21,7 +21,6 @@
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements/elements.h"
-#include "tenon/ops/forms/copy_out.h"
 
 namespace tenon::ops {
 namespace {
@@ -239,15 +238,6 @@ Tensor bernoulli(const Tensor& self, const Generator& generator) {
   take_stream(result, generator, self.numel(), 2,
               [&](Place at) { result._philox_bernoulli_(self, at.seed, at.offset); });
   return result;
-}
-
-Tensor& bernoulli_out(const Tensor& self, const Generator& generator, Tensor& out) {
-  const Tensor drawn = tenon::empty_like(self, TensorOptions().dtype(out.dtype()), MemoryFormat::Contiguous);
-  check_draw(shape::philox_bernoulli__Tensor, drawn, self, 0, 0);
-  take_stream(drawn, generator, self.numel(), 2,
-              [&](Place at) { drawn._philox_bernoulli_(self, at.seed, at.offset); });
-  detail::copy_out({.function = nullptr, .name = "bernoulli"}, drawn, out);
-  return out;
 }
 
 Tensor bernoulli_p(const Tensor& self, double p, const Generator& generator) {

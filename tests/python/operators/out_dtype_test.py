@@ -38,7 +38,7 @@ CAST = {
     "maximum": lambda **o: tenon.maximum(X, X, **o), "sum": lambda **o: tenon.sum(X, 0, **o),
     "cat": lambda **o: tenon.cat([X, X], **o), "sqrt": lambda **o: tenon.sqrt(X, **o), "lt": lambda **o: tenon.lt(X, X, **o),
     "logsumexp": lambda **o: tenon.logsumexp(X, 0, **o), "mean": lambda **o: tenon.mean(X, 0, **o),
-    "prod": lambda **o: tenon.prod(X, 0, **o),
+    "prod": lambda **o: tenon.prod(X, 0, **o), "bernoulli": lambda **o: tenon.bernoulli(MASK.float(), **o),
     "normal": lambda **o: tenon.normal(X, 0.0, **o), "normal of two": lambda **o: tenon.normal(X, 0 * X, **o),
     "normal of deviations": lambda **o: tenon.normal(0.5, 0 * X, **o),
 }  # fmt: skip

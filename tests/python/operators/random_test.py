@@ -234,20 +234,6 @@ def test_normal_refuses_negative_deviations(least):
     assert tenon.normal(tenon.zeros(2, device="meta"), tenon.ones(2, device="meta")).shape == (2,)
 
 
-@pytest.mark.parametrize("dtype", [tenon.int64, tenon.bool, tenon.uint8, tenon.float16])
-def test_bernoulli_draws_in_the_dtype_of_out(dtype):
-    p, out = tenon.tensor([0.0, 1.0, 1.0]), tenon.empty(0, dtype=dtype)
-    assert tenon.bernoulli(p, out=out) is out and out.tolist() == [0, 1, 1]
-    at(SEED)
-    wanted = tenon.bernoulli(tenon.full((100,), 0.5)).tolist()
-    at(SEED)
-    assert tenon.bernoulli(tenon.full((100,), 0.5), out=tenon.empty(100, dtype=dtype)).tolist() == wanted
-    with pytest.raises(NotImplementedError, match="^bernoulli: not implemented for complex64"):
-        tenon.bernoulli(p, out=tenon.empty(3, dtype=tenon.complex64))
-    with pytest.raises(RuntimeError, match="^bernoulli: `out` has shape .2., the result .3."):
-        tenon.bernoulli(p, out=tenon.empty(2, dtype=dtype))
-
-
 @pytest.mark.parametrize("dtype", [tenon.float16, tenon.float32, tenon.float64])
 @pytest.mark.parametrize("of_std", [tenon.float16, tenon.float64])
 def test_normal_has_the_dtype_of_its_means(dtype, of_std):

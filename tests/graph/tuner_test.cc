@@ -261,7 +261,7 @@ TEST(TunedPlan, LoopsAreTakenApartToo) {
   EXPECT_EQ(report.left[1].reason, "the calls are faster");
 }
 
-// What runs a loop over rows is no engine of the table, so none stands in the region.
+// What runs a loop over rows is no engine of the table, so the region names none.
 TEST(TunedLoop, OverRowsHasNoEngine) {
   Graph g = parse(R"(graph 1
 storage %0 4096 cpu input

@@ -58,6 +58,11 @@ TileOut<T> final_output(const GemmArgs<T>& g, int64_t column = 0) {
 inline constexpr int64_t kFewRows = 8;
 /// Of a right matrix that stays in L2 from one product to the next.
 inline constexpr int64_t kCachedBytes = int64_t{1} << 21;
+/// Bytes of B, which is stored as S.
+template <class S, class T>
+int64_t right_bytes(const GemmArgs<T>& g) {
+  return g.k * g.n * static_cast<int64_t>(sizeof(S));
+}
 /// Vectors of columns that are added up at a time.
 inline constexpr size_t kFewVecs = 2;
 /// Rows of B that are added together, as the registers allow.
@@ -292,7 +297,7 @@ HWY_INLINE void add_turned(D d, int64_t depth, const LeftRows<T>& left, const Co
   each([&](V s, T* to) HWY_ATTR { hn::Store(s, d, to); });
 }
 
-/// The same for all `count` columns from b on, of which kVecs vectors take turns where there are as many.
+/// The same for all `count` columns from b on: kVecs vectors of them take turns where there are as many.
 template <size_t kRows, size_t kVecs, class D, class S, class T = hn::TFromD<D>>
 HWY_NOINLINE void turn_columns(D d, int64_t depth, const LeftRows<T>& left, const S* b, ptrdiff_t b_col,
                                size_t count, int64_t at, T* sums) {
@@ -362,7 +367,7 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
       const int64_t depth = std::min(turned ? kGemmBlock : kFewChunk, g.k - p);
       const T* a = left + p;
       if constexpr (!kConverted || kPairs) {
-        const bool cached = g.k * g.n * static_cast<int64_t>(sizeof(S)) <= kCachedBytes;
+        const bool cached = right_bytes<S>(g) <= kCachedBytes;
         if (turned)
           turning<D, S>(g.m, cached)(d, depth, rows, b, g.b_col, static_cast<size_t>(columns), p, sums);
       }

@@ -286,12 +286,6 @@ HWY_INLINE void large(D d, const GemmArgs<T>& g, const S* b) {
   }
 }
 
-/// Bytes of B.
-template <class S, class T>
-int64_t right_bytes(const GemmArgs<T>& g) {
-  return g.k * g.n * static_cast<int64_t>(sizeof(S));
-}
-
 /// Most rows of A for which B's columns are turned where they are, B being stored as S: more pay for a packed
 /// panel, from few rows on where registers do not keep a turned line for all of them.
 template <class D, class S, class T = hn::TFromD<D>>

@@ -171,10 +171,9 @@ void pack_left(BFloat16* to, const BFloat16* a, ptrdiff_t a_row, ptrdiff_t a_col
   } else if (a_row == 1) {
     HWY_ALIGN uint32_t turned[kTile * kTile];
     interleave(pairs, turned, a, a_col, k, rows);
-    hn::Vec<decltype(pairs)> lines[kTile];
-    load_lines(
-        pairs, [&](size_t lane) HWY_ATTR { return turned + lane * kTile; }, lines);
-    for (int64_t i = 0; i < kTile; ++i) hn::StoreU(lines[i], pairs, words + i * kTile);
+    turn_lines(
+        pairs, [&](size_t lane) HWY_ATTR { return turned + lane * kTile; },
+        [&](int64_t i, auto line) HWY_ATTR { hn::StoreU(line, pairs, words + i * kTile); });
   } else {
     for (int64_t i = 0; i < kTile; ++i) {
       for (int64_t p = 0; p < kTile; ++p)
@@ -192,15 +191,13 @@ void pack_right(BFloat16* to, int64_t width, const BFloat16* b, ptrdiff_t b_row,
     interleave(pairs, words, b, b_row, k, columns);
   } else if (b_row == 1 && k == kBFloat16Block) {
     const auto last = static_cast<size_t>(columns - 1);
-    hn::Vec<decltype(pairs)> lines[kTile];
-    load_lines(
+    turn_lines(
         pairs,
         [&](size_t lane) HWY_ATTR {
           return reinterpret_cast<const uint32_t*>(b + static_cast<ptrdiff_t>(std::min(lane, last)) * b_col);
         },
-        lines);
-    for (int64_t i = 0; i < kTile; ++i)
-      store_first(lines[i], pairs, words + i * width, static_cast<size_t>(width));
+        [&](int64_t i, auto line)
+            HWY_ATTR { store_first(line, pairs, words + i * width, static_cast<size_t>(width)); });
   } else {
     for (int64_t i = 0; i < kTile; ++i) {
       for (int64_t j = 0; j < width; ++j)
@@ -318,12 +315,11 @@ void product_by_tiles(const GemmArgs<BFloat16>& g, HalfGemmScale scale) {
     HWY_ALIGN float turned[kPair * kPair];
     for (int64_t x = 0; x < rows; x += kTile) {
       for (int64_t y = 0; y < columns; y += kTile) {
-        hn::Vec<decltype(d)> lines[kTile];
-        load_lines(
+        turn_lines(
             d, [&](size_t lane) HWY_ATTR { return totals + (y + static_cast<int64_t>(lane)) * kPair + x; },
-            lines);
-        for (int64_t q = 0; q < std::min(kTile, rows - x); ++q)
-          hn::Store(lines[q], d, turned + (x + q) * kPair + y);
+            [&](int64_t q, auto line) HWY_ATTR {
+              if (q < rows - x) hn::Store(line, d, turned + (x + q) * kPair + y);
+            });
       }
     }
     finish(i, rows, j, columns, turned);

@@ -185,12 +185,12 @@ HWY_NOINLINE void add_pair_columns(D d, int64_t k, const float* a, int64_t a_row
     for (size_t l = 0; !whole && l < lanes; ++l)
       std::memcpy(rest + l * kPairs, columns[l] + p, static_cast<size_t>(k - p) * sizeof(BFloat16));
     hn::Vec<decltype(pairs)> lines[kPairs];
-    load_lines(
+    turn_lines(
         pairs,
         [&](size_t lane) HWY_ATTR {
           return whole ? reinterpret_cast<const uint32_t*>(columns[lane] + p) : rest + lane * kPairs;
         },
-        lines);
+        [&](int64_t i, auto line) HWY_ATTR { lines[i] = line; });
     const auto add = [&](int64_t i, V(&sums)[kRows][1]) HWY_ATTR {
       const auto line = lines[i / 2];
       const V b = hn::BitCast(d, i % 2 == 0 ? hn::ShiftLeft<16>(line) : hn::And(line, upper));

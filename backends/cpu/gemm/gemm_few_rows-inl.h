@@ -185,34 +185,60 @@ HWY_NOINLINE void add_columns(D d, int64_t depth, const T* a, ptrdiff_t a_row, c
   }
 }
 
-/// A line of memory of each of one vector of columns, which begins at column(lane), as rows.
-template <class D, class Columns, class T = hn::TFromD<D>>
-HWY_INLINE void load_lines(D d, const Columns& column, hn::Vec<D>* rows) {
-  constexpr size_t kLanes = hn::MaxLanes(D()), kLine = 64 / sizeof(T);
+#if HWY_TARGET <= HWY_AVX3
+/// The even (odd) 128-bit blocks of two vectors in turns: a0 b0 a2 b2 (a1 b1 a3 b3).
+HWY_INLINE __m512 even_blocks(__m512 a, __m512 b) {
+  return _mm512_mask_shuffle_f32x4(a, 0xF0F0, b, b, _MM_PERM_CCAA);
+}
+HWY_INLINE __m512 odd_blocks(__m512 a, __m512 b) {
+  return _mm512_mask_shuffle_f32x4(b, 0x0F0F, a, a, _MM_PERM_DDBB);
+}
+#endif
+
+/// A line of memory of each of one vector of columns, which begins at column(lane), turned: use(i, vector)
+/// for element i of each.
+template <class D, class Columns, class Use, class T = hn::TFromD<D>>
+HWY_INLINE void turn_lines(D d, const Columns& column, const Use& use) {
+  using V = hn::Vec<D>;
+#if HWY_TARGET <= HWY_AVX3
+  constexpr size_t kLanes = hn::MaxLanes(D());
   if constexpr (kLanes == 16) {
     // Columns a power of two apart share a cache set, which has few ways: both halves of a line are loaded
     // one after the other, each beside that of another column. Blocks of four columns change places, then the
-    // elements within blocks.
+    // elements within blocks, which are used at once, as registers are few.
     const hn::Half<D> dh;
-    hn::Vec<D> block[kLanes];
+    const hn::Repartition<float, D> df;
+    const auto half_lines = [&](size_t lane, size_t i) HWY_ATTR {
+      return hn::BitCast(
+          df, hn::Combine(d, hn::LoadU(dh, column(lane + 8) + i), hn::LoadU(dh, column(lane) + i)));
+    };
+    V block[kLanes];
 #pragma GCC unroll 4
     for (size_t c = 0; c < 4; ++c) {
 #pragma GCC unroll 2
       for (size_t i = 0; i < kLanes; i += kLanes / 2) {
-        const auto v02 = hn::Combine(d, hn::LoadU(dh, column(c + 8) + i), hn::LoadU(dh, column(c) + i));
-        const auto v13 = hn::Combine(d, hn::LoadU(dh, column(c + 12) + i), hn::LoadU(dh, column(c + 4) + i));
-        block[c + i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(v13), v02);
-        block[c + i + 4] = hn::OddEvenBlocks(v13, hn::SwapAdjacentBlocks(v02));
+        const auto v02 = half_lines(c, i), v13 = half_lines(c + 4, i);
+        block[c + i] = hn::BitCast(d, hn::Vec<decltype(df)>{even_blocks(v02.raw, v13.raw)});
+        block[c + i + 4] = hn::BitCast(d, hn::Vec<decltype(df)>{odd_blocks(v02.raw, v13.raw)});
       }
     }
 #pragma GCC unroll 4
-    for (size_t i = 0; i < kLanes; i += 4)
-      transpose_blocks(d, block[i], block[i + 1], block[i + 2], block[i + 3], rows + i);
-  } else {
+    for (size_t i = 0; i < kLanes; i += 4) {
+      V rows[4];
+      transpose_blocks(d, block[i], block[i + 1], block[i + 2], block[i + 3], rows);
+#pragma GCC unroll 4
+      for (size_t r = 0; r < 4; ++r) use(static_cast<int64_t>(i + r), rows[r]);
+    }
+    return;
+  }
+#endif
 #pragma GCC unroll 8
-    for (size_t i = 0; i < kLine; i += kBlockLanes<T>)
-      load_transposed(
-          d, [&](size_t lane) HWY_ATTR { return column(lane) + i; }, rows + i);
+  for (size_t i = 0; i < 64 / sizeof(T); i += kBlockLanes<T>) {
+    V rows[kBlockLanes<T>];
+    load_transposed(
+        d, [&](size_t lane) HWY_ATTR { return column(lane) + i; }, rows);
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kBlockLanes<T>; ++r) use(static_cast<int64_t>(i + r), rows[r]);
   }
 }
 
@@ -220,32 +246,30 @@ HWY_INLINE void load_lines(D d, const Columns& column, hn::Vec<D>* rows) {
 /// pairs, which are the upper halves of float32 once they are apart.
 template <class S, class D, class Columns, class Use, class T = hn::TFromD<D>>
 HWY_INLINE void for_lines(D d, const Columns& column, int64_t p, const Use& use) {
-  constexpr int64_t kLine = 64 / sizeof(T);
   if constexpr (std::is_same_v<S, T>) {
-    hn::Vec<D> lines[kLine];
-    load_lines(
-        d, [&](size_t lane) HWY_ATTR { return column(lane) + p; }, lines);
-#pragma GCC unroll 16
-    for (int64_t i = 0; i < kLine; ++i) use(i, lines[i]);
+    turn_lines(
+        d, [&](size_t lane) HWY_ATTR { return column(lane) + p; }, use);
   } else {
     const hn::RebindToUnsigned<D> pairs;
-    hn::Vec<decltype(pairs)> lines[kLine];
-    load_lines(
-        pairs, [&](size_t lane) HWY_ATTR { return reinterpret_cast<const uint32_t*>(column(lane) + p); },
-        lines);
     const auto upper = hn::Set(pairs, 0xFFFF0000u);
-#pragma GCC unroll 16
-    for (int64_t i = 0; i < kLine; ++i) {
-      use(2 * i, hn::BitCast(d, hn::ShiftLeft<16>(lines[i])));
-      use(2 * i + 1, hn::BitCast(d, hn::And(lines[i], upper)));
-    }
+    turn_lines(
+        pairs, [&](size_t lane) HWY_ATTR { return reinterpret_cast<const uint32_t*>(column(lane) + p); },
+        [&](int64_t i, hn::Vec<decltype(pairs)> line) HWY_ATTR {
+          use(2 * i, hn::BitCast(d, hn::ShiftLeft<16>(line)));
+          use(2 * i + 1, hn::BitCast(d, hn::And(line, upper)));
+        });
   }
 }
 
-/// The rows of the left matrix, once for each vector of columns that takes turns: a compiler that knew them
-/// to be the same would keep a line's elements from one vector to the next, and spill them.
+/// Rows of the left matrix: four from `first` on and, of more, the others from row `second` on, which may be
+/// the same. Each vector of columns that takes turns has a `first` of its own: a compiler that knew them to
+/// be the same would keep a line's elements from one vector to the next, and spill them.
 template <class T>
-using LeftRows = const T* [kFewVecs][kFewRows];
+struct LeftRows {
+  const T* first[kFewVecs];
+  ptrdiff_t row;
+  int64_t second;
+};
 
 /// Adds `depth` k of columns, from `at` on, to the sums of kRows rows. kVecs vectors of columns take turns,
 /// so that the sums of few rows do not wait for one another. The runs are long enough for the processor to
@@ -255,80 +279,118 @@ HWY_INLINE void add_turned(D d, int64_t depth, const LeftRows<T>& left, const Co
                            T* sums) {
   using V = hn::Vec<D>;
   constexpr int64_t kLine = 64 / sizeof(S);
+  constexpr size_t kGroup = 4;
   const size_t lanes = hn::Lanes(d);
-  const T* a[kVecs][kRows];
+  const ptrdiff_t row = left.row, row3 = 3 * row;
+  const T* a[kVecs];
+  for (size_t v = 0; v < kVecs; ++v) a[v] = left.first[v] + at;
+  const auto left_row = [&](size_t v, size_t r) HWY_ATTR {
+    const T* group = a[v] + (r < kGroup ? 0 : left.second * row);
+    return r % kGroup == 3 ? group + row3 : group + static_cast<ptrdiff_t>(r % kGroup) * row;
+  };
   V sum[kVecs][kRows];
   const auto each = [&](const auto& use) HWY_ATTR {
 #pragma GCC unroll 4
     for (size_t v = 0; v < kVecs; ++v) {
 #pragma GCC unroll 8
-      for (size_t r = 0; r < kRows; ++r) use(sum[v][r], sums + (r * kFewVecs + v) * lanes);
+      for (size_t r = 0; r < kRows; ++r) {
+        const size_t place = r < kGroup ? r : static_cast<size_t>(left.second) + r - kGroup;
+        use(sum[v][r], sums + (place * kFewVecs + v) * lanes);
+      }
     }
   };
-  const auto add = [&](size_t v, int64_t p, V row) HWY_ATTR {
+  const auto add = [&](size_t v, int64_t p, V line) HWY_ATTR {
 #pragma GCC unroll 8
-    for (size_t r = 0; r < kRows; ++r) sum[v][r] = fused_mul_add(d, hn::Set(d, a[v][r][p]), row, sum[v][r]);
+    for (size_t r = 0; r < kRows; ++r)
+      sum[v][r] = fused_mul_add(d, hn::Set(d, left_row(v, r)[p]), line, sum[v][r]);
   };
-  for (size_t v = 0; v < kVecs; ++v) {
-    for (size_t r = 0; r < kRows; ++r) a[v][r] = left[v][r] + at;
-  }
   each([&](V& s, const T* from) HWY_ATTR { s = hn::Load(d, from); });
   int64_t p = 0;
   for (; p + kLine <= depth; p += kLine) {
 #pragma GCC unroll 4
-    for (size_t v = 0; v < kVecs; ++v)
-      for_lines<S>(d, columns[v], p, [&](int64_t i, V row) HWY_ATTR { add(v, p + i, row); });
+    for (size_t v = 0; v < kVecs; ++v) {
+      for_lines<S>(d, columns[v], p, [&](int64_t i, V line) HWY_ATTR { add(v, p + i, line); });
+    }
   }
-  for (size_t v = 0; v < kVecs; ++v) {
-    if (p < depth && at + depth >= kLine) {
-      // The last whole line of each column, without what was added before.
-      const int64_t first = depth - kLine;
-      for_lines<S>(d, columns[v], first, [&](int64_t i, V row) HWY_ATTR {
-        if (first + i >= p) add(v, first + i, row);
-      });
-      continue;
+  // The last whole line of each column, without what was added before; or all that there is.
+  const int64_t begin = std::max(depth - kLine, -at);
+  for (size_t v = 0; v < kVecs && p < depth; ++v) {
+    HWY_ALIGN T last[kLine * hn::MaxLanes(D())];
+    const auto line_at = [&](int64_t q) { return last + static_cast<size_t>(q - begin) * lanes; };
+    if (begin == depth - kLine) {
+      for_lines<S>(d, columns[v], begin,
+                   [&](int64_t i, V line) HWY_ATTR { hn::Store(line, d, line_at(begin + i)); });
+    } else {
+      for (int64_t q = p; q < depth; ++q) {
+        for (size_t l = 0; l < lanes; ++l) line_at(q)[l] = static_cast<T>(columns[v](l)[q]);
+      }
     }
-    for (int64_t q = p; q < depth; ++q) {
-      HWY_ALIGN T row[hn::MaxLanes(D())];
-      for (size_t l = 0; l < lanes; ++l) row[l] = static_cast<T>(columns[v](l)[q]);
-      add(v, q, hn::Load(d, row));
-    }
+    for (int64_t q = p; q < depth; ++q) add(v, q, hn::Load(d, line_at(q)));
   }
   each([&](V s, T* to) HWY_ATTR { hn::Store(s, d, to); });
 }
 
-/// The same for all `count` columns from b on: kVecs vectors of them take turns where there are as many.
+/// The same for kVecs vectors of columns from b on.
 template <size_t kRows, size_t kVecs, class D, class S, class T = hn::TFromD<D>>
-HWY_NOINLINE void turn_columns(D d, int64_t depth, const LeftRows<T>& left, const S* b, ptrdiff_t b_col,
-                               size_t count, int64_t at, T* sums) {
-  const size_t lanes = hn::Lanes(d);
-  const auto from = [&](size_t v) { return b + at + static_cast<ptrdiff_t>(v * lanes) * b_col; };
-  if constexpr (kVecs == 1) {
-    for (size_t v = 0; v * lanes < count; ++v) {
-      const FirstColumnsAt<D, S> columns(from(v), b_col, std::min(lanes, count - v * lanes));
-      add_turned<kRows, 1, S>(d, depth, left, &columns, at, sums + v * lanes);
-    }
-  } else if (count == kVecs * lanes) {
-    ColumnsAt<D, S> columns[kVecs];
-    for (size_t v = 0; v < kVecs; ++v) columns[v] = {from(v), b_col};
-    add_turned<kRows, kVecs, S>(d, depth, left, columns, at, sums);
+HWY_NOINLINE void turn_vectors(D d, int64_t depth, const LeftRows<T>& left, const S* b, ptrdiff_t b_col,
+                               int64_t at, T* sums) {
+  ColumnsAt<D, S> columns[kVecs];
+  for (size_t v = 0; v < kVecs; ++v)
+    columns[v] = {b + at + static_cast<ptrdiff_t>(v * hn::Lanes(d)) * b_col, b_col};
+  add_turned<kRows, kVecs, S>(d, depth, left, columns, at, sums);
+}
+
+/// The same for the first `count` columns of one vector.
+template <size_t kRows, class D, class S, class T = hn::TFromD<D>>
+HWY_NOINLINE void turn_first(D d, int64_t depth, const LeftRows<T>& left, const S* b, ptrdiff_t b_col,
+                             size_t count, int64_t at, T* sums) {
+  const FirstColumnsAt<D, S> columns(b + at, b_col, count);
+  add_turned<kRows, 1, S>(d, depth, left, &columns, at, sums);
+}
+
+/// What adds m rows of whole vectors; with SSE4, whose emulated fma takes all of the time, one.
+template <class D, class S>
+auto turning([[maybe_unused]] int64_t m) {
+  if constexpr (HWY_TARGET == HWY_SSE4) {
+    return &turn_vectors<1, 1, D, S>;
   } else {
-    turn_columns<kRows, 1>(d, depth, left, b, b_col, count, at, sums);
+    if (m > 2) return m == 3 ? &turn_vectors<3, 1, D, S> : &turn_vectors<4, 1, D, S>;
+    return m == 1 ? &turn_vectors<1, 1, D, S> : &turn_vectors<2, 1, D, S>;
   }
 }
 
-/// What adds as many rows: 1, 2, 4 or, of float32, 8; with SSE4, whose emulated fma takes all of the time, 1.
-template <class D, class S>
-auto turning([[maybe_unused]] int64_t rows, [[maybe_unused]] bool cached) {
-  if constexpr (HWY_TARGET == HWY_SSE4) {
-    return &turn_columns<1, 1, D, S>;
-  } else {
-    if constexpr (std::is_same_v<S, float>) {
-      if (rows > 4) return &turn_columns<8, 1, D, S>;
+/// Adds `depth` k of `count` columns from b on to the sums of m rows.
+template <class D, class S, class T = hn::TFromD<D>>
+HWY_INLINE void turn_columns(D d, int64_t m, int64_t depth, LeftRows<T> left, const S* b, ptrdiff_t b_col,
+                             size_t count, int64_t at, [[maybe_unused]] bool cached, T* sums) {
+  const size_t lanes = hn::Lanes(d);
+  if constexpr (HWY_TARGET != HWY_SSE4) {
+    // Two vectors of columns are too many places for what brings memory into the caches, and two of sixteen
+    // too many for a cache set that columns a power of two apart share.
+    if (m == 1 && cached && count == kFewVecs * lanes)
+      return turn_vectors<1, kFewVecs>(d, depth, left, b, b_col, at, sums);
+    if constexpr (HWY_TARGET != HWY_AVX3) {
+      if (m == 2 && count == kFewVecs * lanes)
+        return turn_vectors<2, kFewVecs>(d, depth, left, b, b_col, at, sums);
     }
-    // Two vectors of columns are too many places for what brings memory into the caches.
-    if (rows == 1) return cached ? &turn_columns<1, kFewVecs, D, S> : &turn_columns<1, 1, D, S>;
-    return rows == 2 ? &turn_columns<2, kFewVecs, D, S> : &turn_columns<4, 1, D, S>;
+  }
+  const auto from = [&](size_t v) { return b + static_cast<ptrdiff_t>(v * lanes) * b_col; };
+  const size_t full = count / lanes, rest = count % lanes;
+  if constexpr (HWY_TARGET != HWY_SSE4 && std::is_same_v<S, float>) {
+    if (m > 4) {
+      left.second = m <= 6 ? m - 2 : m - 4;
+      const auto first = m <= 6 ? &turn_first<6, D, S> : &turn_first<8, D, S>;
+      for (size_t v = 0; v * lanes < count; ++v)
+        first(d, depth, left, from(v), b_col, std::min(lanes, count - v * lanes), at, sums + v * lanes);
+      return;
+    }
+  }
+  const auto whole = turning<D, S>(m);
+  for (size_t v = 0; v < full; ++v) whole(d, depth, left, from(v), b_col, at, sums + v * lanes);
+  for (int64_t r = 0; rest > 0 && r < m; ++r) {
+    const LeftRows<T> row{{left.first[0] + r * left.row}, 0, 0};
+    turn_first<1>(d, depth, row, from(full), b_col, rest, at,
+                  sums + (static_cast<size_t>(r) * kFewVecs + full) * lanes);
   }
 }
 
@@ -352,10 +414,7 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
     left = to;
     left_row = g.k;
   }
-  LeftRows<T> rows;
-  for (auto& each : rows) {
-    for (int64_t r = 0; r < kFewRows; ++r) each[r] = left + std::min(r, g.m - 1) * left_row;
-  }
+  const LeftRows<T> rows{{left, left}, left_row, 0};
   HWY_ALIGN T sums[static_cast<size_t>(kFewRows) * kMostWidth] = {};
   HWY_ALIGN T totals[static_cast<size_t>(kFewRows) * kMostWidth];
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), width = static_cast<int64_t>(kFewVecs) * lanes;
@@ -369,7 +428,7 @@ HWY_INLINE void few_rows_by_columns(D d, const GemmArgs<T>& g, const S* b) {
       if constexpr (!kConverted || kPairs) {
         const bool cached = right_bytes<S>(g) <= kCachedBytes;
         if (turned)
-          turning<D, S>(g.m, cached)(d, depth, rows, b, g.b_col, static_cast<size_t>(columns), p, sums);
+          turn_columns(d, g.m, depth, rows, b, g.b_col, static_cast<size_t>(columns), p, cached, sums);
       }
       if constexpr (kConverted) {
         for (int64_t v = 0; !turned && v * lanes < columns; ++v) {

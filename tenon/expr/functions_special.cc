@@ -192,24 +192,40 @@ constexpr std::string_view kGeluF64 = R"(
   let g = fma(0.7071067811865476 * z, erf_inner(z), 0.7978845608028654);
   where(abs(x) < 0.5, copysign(fma(z, g, 0.5 * x), x), gelu_by_tail(x)))";
 
-// x where it is positive, less a times the probability of more than a, a = |x|. That is e^(-h * a) * u with u
-// smooth in t, which is 2^n * (1 + q) * u; 2^(n+24), which may make it denormal, comes last. Beyond 14.4 it
-// is 0; at 14.48 the power of two is, so that nothing denormal is computed. 0 * x makes of -inf what its
-// product with 0 is. Coefficients: minimax, then those of their neighbours with the least error of the whole.
+// e^(-a^2 / 2) = 2^n * (1 + q): rounder + n + 151, and q. 2^(n+24), which may make a result denormal, comes
+// last. At 14.48 it is 0, so that nothing denormal is computed.
+constexpr std::string_view kGeluExponent = "fma(0.5 * x * x, -log2_e, rounder + 151)";
+constexpr std::string_view kGeluRest = R"(
+  let n = gelu_exponent(x) - (rounder + 151);
+  let r = fma(n, -ln_2_short_low, fma(-(0.5 * x), x, n * -ln_2_short));
+  fma(r * r, poly(r, 0x1.fffff6p-2, 0x1.555474p-3, 0x1.555a68p-5, 0x1.1237eep-7, 0x1.68b6c8p-10), r))";
+constexpr std::string_view kGeluPower = "from_bits(shift_left(bits(gelu_exponent(x)), mantissa_bits))";
+
+// x where it is positive, less a times the probability of more than a, a = |x|. That is e^(-a^2 / 2) * u with
+// u smooth in t. Beyond 14.4 it is 0. 0 * x makes of -inf what its product with 0 is. Coefficients: minimax,
+// then those of their neighbours with the least error of the whole.
 constexpr std::string_view kGeluF32 = R"(
   let a = min(abs(x), 14.48);
-  let h = 0.5 * a;
-  let z = h * a;
-  let e = fma(z, -log2_e, rounder + 151);
-  let n = e - (rounder + 151);
-  let r = fma(n, -ln_2_short_low, fma(-h, a, n * -ln_2_short));
-  let q = fma(r * r, poly(r, 0x1.fffff6p-2, 0x1.555474p-3, 0x1.555a68p-5, 0x1.1237eep-7, 0x1.68b6c8p-10), r);
+  let z = 0.5 * a * a;
   let t = (a - 1.5) / (a + 3);
   let u = poly(t, 0x1.3c144p-26, 0x1.44484p-26, -0x1.c52172p-26, 0x1.2fa2fep-26, -0x1.00095ap-28, -0x1.2960d4p-29,
                0x1.aff46cp-31, 0x1.5c3416p-31, -0x1.645ca4p-32);
-  let far = fma(u, q, u) * from_bits(shift_left(bits(e), mantissa_bits));
-  let near = fma(-z, poly(z, 0x1.988452p-1, -0x1.1057b4p-2, 0x1.46b064p-4, -0x1.340c0ap-6, 0x1.9b2690p-9), h);
+  let far = fma(u, gelu_rest(a), u) * gelu_power(a);
+  let near = fma(-z, poly(z, 0x1.988452p-1, -0x1.1057b4p-2, 0x1.46b064p-4, -0x1.340c0ap-6, 0x1.9b2690p-9), 0.5 * a);
   where(x < 0, 0 * x, x) - where(a < 0.75, near, far))";
+
+// The probability of less than x and x times its density: of -a, with m(a) what the probability is of
+// e^(-a^2 / 2), that times m(a) - a / sqrt(2 pi); of a, 1 less that. Coefficients: minimax, of the error
+// relative to the whole.
+constexpr std::string_view kGeluDerivativeF32 = R"(
+  let a = min(abs(x), 14.48);
+  let m = poly(a / (a + 3.5), 0x1p-25, -0x1.6573dp-24, 0x1.aa8d76p-24, -0x1.f24454p-25, 0x1.17d2dcp-28,
+               0x1.6b2414p-27, 0x1.16d7f4p-29, -0x1.e05d74p-28, 0x1.4f2338p-29);
+  let k = fma(-0x1.988454p-26, abs(x), m);
+  let below = fma(k, gelu_rest(a), k) * gelu_power(a);
+  where(x < 0, below, 1 - below))";
+constexpr std::string_view kGeluDerivativeF64 =
+    "0.5 * erfc(-0.7071067811865476 * x) + x * (0.3989422804014327 * exp(-0.5 * x * x))";
 
 // x / (1 + e^-x); below 0 it is x * e^x / (1 + e^x), scaled last: where the sigmoid is denormal, it has few
 // digits left. The dividend x * (h + l) has what the divisor rounds off.
@@ -313,8 +329,16 @@ constexpr Function kSpecialFunctions[] = {
      .narrow_f64 = true,
      .doc = "1 - erf(x), accurate where that is small"},
     {.name = "gelu_by_tail", .body_f64 = kGeluByTail, .internal = true},
+    {.name = "gelu_exponent", .body_f32 = kGeluExponent, .internal = true},
+    {.name = "gelu_rest", .body_f32 = kGeluRest, .internal = true},
+    {.name = "gelu_power", .body_f32 = kGeluPower, .internal = true},
+    {.name = "gelu_derivative",
+     .derivative = {"0.3989422804014327 * exp(-0.5 * x * x) * (2 - x * x)"},
+     .body_f32 = kGeluDerivativeF32,
+     .body_f64 = kGeluDerivativeF64,
+     .doc = "derivative of gelu"},
     {.name = "gelu",
-     .derivative = {"0.5 * erfc(-0.7071067811865476 * x) + x * (0.3989422804014327 * exp(-0.5 * x * x))"},
+     .derivative = {"gelu_derivative(x)"},
      .body_f32 = kGeluF32,
      .body_f64 = kGeluF64,
      .doc = "x times the probability of a normal number below x"},

@@ -28,6 +28,9 @@ double log_add_exp(double a, double b) {
 }
 
 double normal_below(double a) { return 0.5 * std::erfc(-a * M_SQRT1_2); }
+double gelu_derivative(double a) {
+  return normal_below(a) + a * (0.5 * M_SQRT1_2 * M_2_SQRTPI * std::exp(-0.5 * a * a));
+}
 // a * sigmoid(y). The exponential is finite, and no denormal number, where the product is one.
 double times_sigmoid(double a, double y) {
   const long double e = std::exp(-std::abs(static_cast<long double>(y)));
@@ -66,6 +69,7 @@ constexpr Row kFunctions[] = {
     {"expm1", [](double a, double, double) { return std::expm1(a); }},
     {"floor_divide", [](double a, double b, double) { return std::floor(a / b); }},
     {"gelu", [](double a, double, double) { return a * normal_below(a); }},
+    {"gelu_derivative", [](double a, double, double) { return gelu_derivative(a); }},
     {"gelu_tanh", [](double a, double, double) { return gelu_tanh(a); }},
     {"mish", [](double a, double, double) { return a * std::tanh(softplus(a)); }},
     {"silu", [](double a, double, double) { return times_sigmoid(a, a); }},

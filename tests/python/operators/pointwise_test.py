@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 
 import tenon
 
@@ -119,6 +120,17 @@ def test_clamp_needs_a_bound():
 def test_relu_keeps_the_sign_of_zero():
     got = tenon.relu(tenon.tensor([-0.0, 0.0, float("nan"), -1.0])).numpy()
     assert np.signbit(got).tolist() == [True, False, False, False] and np.isnan(got[2])
+
+
+def test_the_gradient_of_gelu_keeps_its_digits_in_the_tail():
+    x = -np.concatenate([np.linspace(0, 13, 40001), np.linspace(13, 15, 2001)]).astype(np.float32)
+    leaf = tenon.tensor(x).requires_grad_()
+    tenon.nn.functional.gelu(leaf).sum().backward()
+    a = x.astype(np.float64)
+    want = 0.5 * scipy.special.erfc(-a * np.sqrt(0.5)) + a * np.exp(-0.5 * a * a) / np.sqrt(2 * np.pi)
+    error = np.abs(leaf.grad.numpy() - want)
+    # At -0.75 it is 0, and only the larger of the two parts that it is the sum of can be right to the last place.
+    assert np.all(error <= np.maximum(4 * np.spacing(np.abs(want).astype(np.float32)), 2.0**-24 * np.exp(-0.5 * a * a)))
 
 
 def test_bounds_get_no_gradient_where_they_are_numbers_and_half_where_they_are_tensors():

@@ -56,6 +56,11 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
 
 
+def _is_vector(value: Any) -> bool:
+    """Whether the value is a tensor or an array of NumPy of one dimension."""
+    return getattr(value, "ndim", None) == 1
+
+
 #: What an annotation promises: in words, and whether a value is that.
 _KINDS: dict[str, tuple[str, Check]] = {
     "int": ("an int", _is_int),
@@ -66,6 +71,8 @@ _KINDS: dict[str, tuple[str, Check]] = {
     "slice": ("a slice", lambda value: isinstance(value, slice)),
     "None": ("None", lambda value: value is None),
     "Ints": ("an int or several", lambda value: _is_int(value) or (_is_sequence(value) and all(map(_is_int, value)))),
+    "Positions": ("a sequence of ints", lambda value: _is_vector(value) or (_is_sequence(value) and all(map(_is_int, value)))),
+    "Weights": ("a sequence of numbers", lambda value: _is_vector(value) or (_is_sequence(value) and all(map(_is_float, value)))),
     "Axis": ("an int, several or None", lambda value: value is None or _is_int(value) or _is_sequence(value)),
     "Device": ("a device", lambda value: value is None or isinstance(value, (str, int, _C.device))),
     "dtype": ("a dtype", lambda value: isinstance(value, _C.dtype)),
@@ -76,6 +83,8 @@ _KINDS: dict[str, tuple[str, Check]] = {
     "Sequence": ("a sequence", _is_sequence),
     "list": ("a list", _is_sequence),
     "tuple": ("a tuple", _is_sequence),
+    # Not the class alone: rows may be read from a list, a tensor or an array, too.
+    "Dataset": ("a Dataset", lambda value: hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__")),
     "Mapping": ("a mapping", lambda value: isinstance(value, Mapping)),
     "dict": ("a dict", lambda value: isinstance(value, Mapping)),
     "Params": ("parameters or groups of them", _is_iterable),
@@ -88,7 +97,7 @@ _PLURALS = {"int": "ints", "float": "numbers", "str": "texts", "Tensor": "Tensor
 _ANYTHING = {"Any", "object", "DType", "Op", "OpOverload", "OpOverloadPacket", "Fn", "T", "Data"}
 #: Classes that annotations name without a container.
 _CLASSES = {
-    "Tensor", "Module", "Optimizer", "LRScheduler", "Generator", "Library", "Dataset", "Parameter", "Stream", "Event", "Graph", "pygraph", "Handle",
+    "Tensor", "Module", "Optimizer", "LRScheduler", "Generator", "Library", "Parameter", "Stream", "Event", "Graph", "pygraph", "Handle",
 }  # fmt: skip
 
 

@@ -25,6 +25,9 @@ DType: TypeAlias = "_C.dtype | str | type[Any] | numpy.dtype[Any] | None"
 Path: TypeAlias = str | bytes | os.PathLike[str]
 #: One int for all dimensions, or one for each.
 Ints: TypeAlias = int | Sequence[int]
+#: Positions, or weights, in a sequence or in a tensor or an array of one dimension.
+Positions: TypeAlias = "Sequence[int] | _C.Tensor | numpy.ndarray[Any, Any]"
+Weights: TypeAlias = "Sequence[float] | _C.Tensor | numpy.ndarray[Any, Any]"
 #: One tensor or several.
 Tensors: TypeAlias = _C.Tensor | Iterable[_C.Tensor]
 #: What an optimizer takes: parameters, or groups of them with options.

@@ -12,10 +12,8 @@ from .module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .._C import Tensor
-    from ..types import Device, DType
+    from ..types import Device, DType, Positions
 
 
 class ASMoutput(NamedTuple):
@@ -33,14 +31,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self,
         in_features: int,
         n_classes: int,
-        cutoffs: Sequence[int],
+        cutoffs: Positions,
         div_value: float = 4.0,
         head_bias: bool = False,
         device: Device = None,
         dtype: DType = None,
     ) -> None:
         super().__init__()
-        limits = list(cutoffs)
+        limits = [int(limit) for limit in cutoffs]
         rising = all(a < b for a, b in zip(limits, limits[1:]))
         if not limits or not rising or any(int(c) != c or not 0 < c < n_classes for c in limits):
             raise ValueError(

@@ -4,6 +4,7 @@ import math
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tenon
@@ -46,6 +47,12 @@ def linear(epoch, start, end, total):
 def test_rates_follow_their_closed_form(make, factor):
     for epoch, rates in enumerate(rates_of(make, 12, 0.4, 2.0)):
         assert rates == pytest.approx([0.4 * factor(epoch), 2.0 * factor(epoch)], rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("milestones", [{4, 2}, np.array([4, 2]), range(2, 6, 2)], ids=["set", "NumPy", "range"])
+def test_milestones_may_be_any_iterable(milestones):
+    seen = rates_of(lambda o: lr_scheduler.MultiStepLR(o, milestones, gamma=0.5), 6, 1.0)
+    assert [r for (r,) in seen] == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
 
 
 def test_cosine_keeps_its_floor():

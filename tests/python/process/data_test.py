@@ -47,6 +47,25 @@ def flat(loader):
     return [v for batch in loader for v in batch.tolist()]
 
 
+@pytest.mark.parametrize("kind", [list, np.array, tenon.tensor], ids=["list", "NumPy", "tensor"])
+def test_samplers_and_subsets_take_numbers_of_each_kind(kind):
+    certain = data.WeightedRandomSampler(kind([0.0, 0.0, 1.0]), 5)
+    assert list(certain) == 5 * [2]
+    assert sorted(int(i) for i in data.SubsetRandomSampler(kind([4, 2, 7]))) == [2, 4, 7]
+    some = data.Subset(Squares(), kind([5, 2]))
+    assert [some[0], some[1], len(some)] == [25, 4, 2]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, tenon.tensor], ids=["list", "tuple", "NumPy", "tensor"])
+def test_any_sequence_is_a_dataset(kind):
+    rows = kind([3, 1, 2])
+    parts = data.random_split(rows, [1, 2])
+    assert [len(part) for part in parts] == [1, 2] and sorted(int(row) for part in parts for row in part) == [1, 2, 3]
+    assert int(data.Subset(rows, [2])[0]) == 2
+    with pytest.raises(TypeError, match=r"Subset: dataset must be a Dataset, got 3 \(int\)"):
+        data.Subset(3, [0])
+
+
 def test_datasets_of_datasets():
     both = Squares(3) + Squares(4)
     assert [both[i] for i in range(-7, 7)] == 2 * [0, 1, 4, 0, 1, 4, 9] and len(both) == 7

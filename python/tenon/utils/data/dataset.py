@@ -6,11 +6,14 @@ import bisect
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import _C
 from ...arguments import check_module as _check_module, describe
 from ...callers import warn as _warn
+
+if TYPE_CHECKING:
+    from ...types import Positions
 
 T = TypeVar("T")
 
@@ -141,9 +144,9 @@ class Subset(Dataset[T]):
     """The rows of a dataset that `indices` names, in that order."""
 
     dataset: Dataset[T]
-    indices: Sequence[int]
+    indices: Positions
 
-    def __init__(self, dataset: Dataset[T], indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Dataset[T], indices: Positions) -> None:
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, index: Any) -> T:
@@ -152,7 +155,7 @@ class Subset(Dataset[T]):
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[T]:
-        return _rows(self.dataset, [self.indices[index] for index in indices])
+        return _rows(self.dataset, [self.indices[index] for index in indices])  # type: ignore[misc]
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sized
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import _C
 from ...arguments import check_module as _check_module
+
+if TYPE_CHECKING:
+    from ...types import Positions, Weights
 
 T = TypeVar("T", covariant=True)
 
@@ -85,12 +88,12 @@ def _drawn(rows: int, left: int, generator: _C.Generator) -> _C.Tensor:
 class SubsetRandomSampler(Sampler[int]):
     """The given numbers in a new random order for each pass."""
 
-    def __init__(self, indices: Sequence[int], generator: _C.Generator | None = None) -> None:
+    def __init__(self, indices: Positions, generator: _C.Generator | None = None) -> None:
         self.indices, self.generator = indices, generator
 
     def __iter__(self) -> Iterator[int]:
         for place in _C.randperm(len(self.indices), generator=self.generator).tolist():
-            yield self.indices[place]
+            yield self.indices[place]  # type: ignore[misc]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -101,7 +104,7 @@ class WeightedRandomSampler(Sampler[int]):
 
     def __init__(
         self,
-        weights: Sequence[float],
+        weights: Weights,
         num_samples: int,
         replacement: bool = True,
         generator: _C.Generator | None = None,

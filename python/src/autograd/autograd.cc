@@ -106,7 +106,7 @@ int set_data(PyObject* o, PyObject* value, void*) {
 PyObject* requires_grad_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
     const auto [on] = spread("requires_grad_", {"requires_grad"}, 1, args, n, keywords);
-    tensor_of(o).requires_grad_(flag("requires_grad_", "requires_grad", on, true));
+    tensor_of(o).requires_grad_(flag("requires_grad_", "requires_grad", on, !on));
     return Py_NewRef(o);
   });
 }

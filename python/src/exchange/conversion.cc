@@ -319,7 +319,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keyword
     static constexpr const char* kNames[] = {"first",  "second", "non_blocking", "copy",         "dtype",
                                              "device", "other",  "layout",       "memory_format"};
     // Positional: (dtype | device | tensor), or (device, dtype); then non_blocking, copy.
-    const bool two = n > 1 && as_dtype(args[1]);
+    const bool two = n > 1 && (args[1] == Py_None || as_dtype(args[1]));
     PyObject* all[16];
     TENON_CHECK(n <= 4 && (!keywords || PyTuple_GET_SIZE(keywords) < 8), Type, "to() takes fewer arguments");
     Py_ssize_t count = 0;

@@ -186,7 +186,7 @@ class _LazyConv(_LazyConvolution):
         out_channels: int,
         kernel_size: Ints,
         stride: Ints = 1,
-        padding: Ints = 0,
+        padding: Ints | str = 0,
         dilation: Ints = 1,
         groups: int = 1,
         bias: bool = True,

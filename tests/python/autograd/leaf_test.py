@@ -10,6 +10,11 @@ import tenon
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation"
 
 
+def test_no_flag_means_false():
+    assert tenon.ones(2).requires_grad_().requires_grad and not tenon.ones(2).requires_grad_(None).requires_grad
+    assert not tenon.signal.windows.cosine(3, requires_grad=None).requires_grad
+
+
 def sliced_leaf():
     flat = tenon.zeros(6)
     p = flat[2:5]

@@ -51,6 +51,8 @@ def test_options_are_those_of_the_layer():
     conv(tenon.ones(1, 6, 5, 5).double())
     assert conv.weight.shape == (4, 3, 3, 3) and conv.bias is None and conv.weight.dtype is tenon.float64 and conv.stride == (2, 2)
     assert 0 < conv.weight.abs().max() <= 27**-0.5
+    same = nn.LazyConv1d(2, 4, padding="same")
+    assert same(tenon.ones(1, 3, 7)).shape == (1, 2, 7) and same.padding == "same"
     norm = nn.LazyBatchNorm1d(affine=False, track_running_stats=False)
     norm(tenon.randn(4, 3))
     assert norm.num_features == 3 and norm.weight is None and norm.running_mean is None

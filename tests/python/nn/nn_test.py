@@ -96,6 +96,14 @@ def test_to_changes_parameters_in_place():
     assert m.double() is m and m[0].weight is w and w.dtype is tenon.float64
 
 
+def test_to_a_complex_dtype_converts_all_but_integers():
+    m = nn.BatchNorm1d(2).to(tenon.complex64)
+    assert m.weight.dtype is m.running_mean.dtype is tenon.complex64 and m.num_batches_tracked.dtype is tenon.int64
+    assert m.to(tenon.complex128).weight.dtype is tenon.complex128
+    # A real dtype would drop imaginary parts.
+    assert m.to(tenon.float32).weight.dtype is tenon.complex128
+
+
 def test_to_gives_a_memory_format_to_what_has_four_dimensions():
     m = nn.Linear(2, 3)
     m.register_buffer("images", tenon.arange(120, dtype=tenon.float32).reshape(2, 3, 4, 5))

@@ -153,6 +153,9 @@ def test_positions_and_powers():
     shape = (3, 4, 5)
     for ours, theirs in zip(tenon.unravel_index(tenon.arange(60), shape), np.unravel_index(np.arange(60), shape)):
         np.testing.assert_array_equal(ours.numpy(), theirs)
+    for dtype in (tenon.uint8, tenon.int32):
+        found = tenon.unravel_index(tenon.tensor([0, 200], dtype=dtype), (2, 300))
+        assert [(places.dtype, places.tolist()) for places in found] == [(tenon.int64, [0, 0]), (tenon.int64, [0, 200])]
     x = drawn(4)
     for count in (None, 0, 3, 6):
         for increasing in (False, True):

@@ -73,6 +73,8 @@ def test_non_blocking_is_taken_and_must_be_a_flag(flag):
     assert x.to("cpu", non_blocking=flag) is x
     assert x.to(tenon.float64, flag).tolist() == [1, 1]
     assert x.to("cpu", tenon.float64, flag, True).dtype == tenon.float64
+    copy = x.to("cpu", None, flag, True)
+    assert copy is not x and copy.dtype == x.dtype and copy.equal(x)
     assert x.to(tenon.zeros(1, dtype=tenon.int64), non_blocking=flag).dtype == tenon.int64
     assert tenon.zeros(2).copy_(x, flag).tolist() == [1, 1]
     with pytest.raises(TypeError, match="non_blocking|flag|bool"):

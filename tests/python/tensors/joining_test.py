@@ -21,6 +21,7 @@ def test_any_number_of_tensors():
             np.testing.assert_array_equal(grid.numpy(), want)
     with pytest.raises(ValueError, match="indexing must be 'xy' or 'ij', got 'zz'"):
         tenon.meshgrid(tenon.arange(2), indexing="zz")
+    assert tenon.meshgrid(tenon.arange(3), tenon.arange(2), indexing=None)[0].shape == (3, 2)
     assert tenon.cartesian_prod(tenon.arange(2), tenon.arange(2)).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
     assert tenon.block_diag(tenon.ones(1, 2), tenon.tensor(3.0)).tolist() == [[1.0, 1.0, 0.0], [0.0, 0.0, 3.0]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import itertools
+from numbers import Integral as _Integral
 
 from . import _C
 from .arguments import check_module as _check_module, checked as _checked, describe
@@ -64,9 +65,10 @@ def broadcast_shapes(*shapes: Ints) -> Size:
     return _C.Size(result)
 
 
-def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Coordinates on a grid: result i has the elements of vector i along dimension i, and repeats them along all others."""
-    if indexing == "ij":
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Coordinates on a grid: result i has the elements of vector i along dimension i, and repeats them along all others.
+    `indexing` is "ij", the default, or "xy", which swaps the first two dimensions of results."""
+    if indexing is None or indexing == "ij":
         return tuple(_C.meshgrid(_listed(tensors)))
     return tuple(_C.meshgrid(_listed(tensors), indexing=indexing))
 
@@ -90,7 +92,7 @@ def _letters(numbers: Any) -> str:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     text = ""
     for number in numbers:
-        if number is not Ellipsis and not (isinstance(number, int) and 0 <= number < len(letters)):
+        if number is not Ellipsis and not (isinstance(number, _Integral) and 0 <= int(number) < len(letters)):
             raise ValueError(f"einsum: a dimension's number must be from 0 to {len(letters) - 1}, got {number!r}")
         text += "..." if number is Ellipsis else letters[number]
     return text
@@ -265,6 +267,7 @@ def unravel_index(indices: Tensor, shape: Ints) -> tuple[Tensor, ...]:
         total *= size
     if indices.numel() and (int(indices.min()) < 0 or int(indices.max()) >= total):
         raise ValueError(f"unravel_index: indices must be in [0, {total}), the elements of {tuple(sizes)}")
+    indices = indices.to(_C.int64)
     coordinates = []
     for size in reversed(sizes):
         coordinates.append(indices % size)

@@ -11,6 +11,7 @@ element is real and positive; R of a QR factorization has LAPACK's signs.
 from __future__ import annotations
 
 import math
+from numbers import Integral as _Integral
 
 from . import _C
 from ._names.absent import add_module_getattr
@@ -153,7 +154,7 @@ def norm(
     """A norm of vectors or matrices: that of a matrix if `dim` has two dimensions, or if `ord` is given and `dim` is not, and input has two."""
     if dim is None and ord is None:
         result = vector_norm(input, 2, None, keepdim, dtype=dtype)
-    elif isinstance(dim, int) or (dim is not None and len(dim) == 1) or (dim is None and input.dim() == 1):
+    elif isinstance(dim, (int, _Integral)) or (dim is not None and len(dim) == 1) or (dim is None and input.dim() == 1):
         if isinstance(ord, str):
             raise RuntimeError(f"norm: `ord` {ord!r} is one of matrices, and `dim` has one dimension")
         result = vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)

@@ -27,10 +27,10 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     }
     Dims sizes;
     const Py_ssize_t n = PyTuple_GET_SIZE(args);
-    if (n == 1 && !PyLong_Check(PyTuple_GET_ITEM(args, 0))) {
+    PyObject* const first = n == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    if (first && (!PyIndex_Check(first) || is_tensor(first) || is_numpy_array(first))) {
       const Ref module(checked(PyImport_ImportModule("tenon._C")));
-      const Ref dtype(wrap(default_dtype()));
-      return PyObject_CallMethod(module.get(), "as_tensor", "OO", PyTuple_GET_ITEM(args, 0), dtype.get());
+      return PyObject_CallMethod(module.get(), "as_tensor", "OO", first, Ref(wrap(default_dtype())).get());
     }
     TENON_CHECK(parse_ints(args, sizes), Type, "Tensor(): expected sizes or data");
     return wrap(make_empty(n == 0 ? IntArrayRef{0} : IntArrayRef(sizes), default_dtype()));

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Complex as _Complex, Integral as _Integral, Real as _Real
+
 from .. import _C
 from ..arguments import check_module as _check_module, describe as _describe
 from ..callers import warn as _warn
@@ -83,9 +85,12 @@ def _number(function: str, value: Any) -> Any:
         if value.dim():
             raise RuntimeError(f"{function}: a bound must be a number or a 0-dim tensor, got shape {list(value.shape)}")
         return value.item()
-    if not isinstance(value, (int, float, complex)):
-        raise TypeError(f"{function}: a bound must be a number, got {_describe(value)}")
-    return value
+    # Those of NumPy become Python's, whose types say whether a bound is whole or complex.
+    kinds: Any = ((_Integral, int), (_Real, float), (_Complex, complex))
+    for kind, convert in kinds:
+        if isinstance(value, kind):
+            return convert(value)
+    raise TypeError(f"{function}: a bound must be a number, got {_describe(value)}")
 
 
 def _check_plain(function: str, layout: Any) -> None:

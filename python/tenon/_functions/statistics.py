@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral as _Integral
+
 from .. import _C
 from ..arguments import check_module as _check_module, describe as _describe
 from .results import all_into as _all_into, check_tensor as _check_tensor, into as _into
@@ -74,8 +76,8 @@ def _edges(points: Tensor, bins: Any, range: Any, axes: int) -> list[Tensor]:
         if range is not None:
             raise TypeError("histogramdd: range goes with numbers of bins, and bins has edges")
         return [line.contiguous() for line in bins]
-    counts = [bins] * axes if isinstance(bins, int) else bins
-    if not isinstance(counts, (list, tuple)) or len(counts) != axes or not all(isinstance(n, int) and n > 0 for n in counts):
+    counts = [bins] * axes if isinstance(bins, (int, _Integral)) else bins
+    if not isinstance(counts, (list, tuple)) or len(counts) != axes or not all(isinstance(n, _Integral) and int(n) > 0 for n in counts):
         raise RuntimeError(f"histogramdd: bins must be {axes} numbers above 0, one for each axis of input, got {_describe(bins)}")
     if range is not None and len(range) != 2 * axes:
         raise RuntimeError(f"histogramdd: range must have {2 * axes} numbers, the lowest and highest edge of each axis, got {_describe(range)}")
@@ -193,7 +195,7 @@ def _index_reduced(input: Tensor, dim: int, index: Tensor, source: Tensor, reduc
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
     """The positions of elements that are not 0, as nonzero, in `size` rows: the first ones, and then rows of fill_value."""
     _check_tensor("nonzero_static", "input", input)
-    if not isinstance(size, int) or size < 0:
+    if not isinstance(size, (int, _Integral)) or size < 0:
         raise RuntimeError(f"nonzero_static: size must not be negative, got {_describe(size)}")
     found = _C.nonzero(input)[:size]
     rest = found.new_full((size - found.shape[0], found.shape[1]), fill_value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from .. import _C
 
 TYPE_CHECKING = False
@@ -34,7 +36,7 @@ class _Kind(type):
 
     def __call__(cls, *args: Any) -> Any:
         """Of sizes, uninitialised; or of data."""
-        if len(args) == 1 and not isinstance(args[0], int):
+        if len(args) == 1 and not isinstance(args[0], Integral):
             return _C.tensor(args[0], dtype=cls.dtype) if not isinstance(args[0], _C.Size) else _C.empty(args[0], dtype=cls.dtype)
         return _C.empty(list(args) if args else [0], dtype=cls.dtype)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 from .. import _C as tn
@@ -27,8 +28,8 @@ class LKJCholesky(Distribution):
     support = constraints.corr_cholesky
 
     def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
-        if not isinstance(dim, int) or dim < 2:
-            raise (ValueError if isinstance(dim, int) else TypeError)(f"LKJCholesky: expected dim to be an integer greater than or equal to 2, got {dim!r}")
+        if not isinstance(dim, (int, Integral)) or dim < 2:
+            raise (ValueError if isinstance(dim, (int, Integral)) else TypeError)(f"LKJCholesky: expected dim to be an integer greater than or equal to 2, got {dim!r}")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         place = tn.arange(dim, dtype=self.concentration.dtype, device=self.concentration.device)

@@ -62,7 +62,7 @@ class _Convolution(TensorModule):
             raise ValueError(f"{name}: padding_mode must be one of {_MODES}, got {padding_mode!r}")
         n = self._spatial
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size, self.stride, self.dilation = (_repeated(v, n) for v in (kernel_size, stride, dilation))
+        self.kernel_size, self.stride, self.dilation = (tuple(map(int, _repeated(v, n))) for v in (kernel_size, stride, dilation))
         if len(self.kernel_size) != n or not all(isinstance(k, int) and k > 0 for k in self.kernel_size):
             raise ValueError(f"{name}: kernel_size must be {n} positive integers, or one, got {kernel_size!r}")
         if isinstance(padding, str):
@@ -74,7 +74,7 @@ class _Convolution(TensorModule):
             totals = [d * (k - 1) if padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
             each = [(t // 2, t - t // 2) for t in totals]
         else:
-            self.padding = _repeated(padding, n)
+            self.padding = tuple(map(int, _repeated(padding, n)))
             each = [(p, p) for p in self.padding]
         #: As functional.pad takes them: the last dimension first.
         self._reversed_padding_repeated_twice = [p for pair in reversed(each) for p in pair]

@@ -7,6 +7,7 @@ temporal classification", equations 6 to 16.
 from __future__ import annotations
 
 import math
+from numbers import Integral as _Integral
 
 from .. import _C
 from ..arguments import checked as _checked, describe as _describe
@@ -27,11 +28,11 @@ def _numbers(name: str, lengths: Any, batch: int) -> list[int]:
         if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == _C.bool:
             raise RuntimeError(f"ctc_loss: {name} must be integers, got {lengths.dtype}")
         lengths = lengths.reshape(-1).tolist()
-    if not isinstance(lengths, (list, tuple)) or not all(isinstance(n, int) for n in lengths):
+    if not isinstance(lengths, (list, tuple)) or not all(isinstance(n, _Integral) for n in lengths):
         raise TypeError(f"ctc_loss: {name} must be a Tensor or a sequence of ints, got {_describe(lengths)}")
     if len(lengths) != batch:
         raise RuntimeError(f"ctc_loss: {name} must have {batch} numbers, one for each sequence of log_probs, got {len(lengths)}")
-    return list(lengths)
+    return [int(n) for n in lengths]
 
 
 def _padded(targets: Tensor, lengths: list[int], blank: int) -> Tensor:
@@ -178,7 +179,8 @@ def ctc_loss(
     if single:
         log_probs = log_probs.unsqueeze(1)
         targets = targets.unsqueeze(0) if targets.dim() == 1 else targets
-        input_lengths, target_lengths = ([n] if isinstance(n, int) else n for n in (input_lengths, target_lengths))
+        pair: Any = (input_lengths, target_lengths)
+        input_lengths, target_lengths = ([n] if isinstance(n, _Integral) else n for n in pair)  # type: ignore[assignment]
     steps, batch, classes = log_probs.shape
     if batch == 0 or steps == 0 and not isinstance(input_lengths, (list, tuple, _C.Tensor)):
         raise RuntimeError(f"ctc_loss: log_probs must have at least one sequence, got {list(log_probs.shape)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from numbers import Real as _Real
 
 from .. import _C
 from .._names.absent import add_module_getattr
@@ -108,7 +109,7 @@ class RNNBase(Module):
         for name, flag in (("bias", bias), ("batch_first", batch_first)):
             if not isinstance(flag, bool):
                 raise TypeError(f"{layer}: {name} must be a bool, got {describe(flag)}")
-        if not isinstance(dropout, (int, float)) or isinstance(dropout, bool) or not 0 <= dropout <= 1:
+        if not isinstance(dropout, (int, float, _Real)) or isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"{layer}: dropout must be a number between 0 and 1, got {dropout!r}")
         if dropout > 0 and num_layers == 1:
             _warn(f"{layer}: dropout is applied after all layers but the last, and num_layers is 1: dropout={dropout} does nothing")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral as _Integral
+
 from .. import _C
 from ..arguments import checked as _checked, describe as _describe
 from ..callers import warn as _warn
@@ -95,7 +97,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 def _each(function: str, name: str, value: Any, axes: int) -> list[int]:
     """A number for each axis."""
     numbers = list(value) if isinstance(value, (list, tuple)) else [value] * axes
-    if len(numbers) != axes or not all(isinstance(n, int) for n in numbers):
+    if len(numbers) != axes or not all(isinstance(n, _Integral) for n in numbers):
         raise ValueError(f"{function}: {name} must be an int or {axes} of them, got {_describe(value)}")
     return numbers
 

@@ -53,6 +53,39 @@ def test_integers_of_modules_are_named(kind, argument, wrong):
 @pytest.mark.parametrize("number", [np.int64(3), tenon.tensor(3)], ids=["NumPy", "tensor"])
 def test_integers_of_other_libraries_are_integers(number):
     assert nn.Linear(number, 2).weight.shape == (2, 3) and nn.MaxPool1d(number)(tenon.ones(1, 6)).shape == (1, 2)
+    conv = nn.Conv2d(1, 1, number, padding=(number, number))
+    assert conv.weight.shape == (1, 1, 3, 3) and repr(conv) == "Conv2d(1, 1, kernel_size=(3, 3), stride=(1, 1), padding=(3, 3))"
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
+def test_integers_of_numpy_are_integers_in_functions(kind):
+    x = np.arange(24.0).reshape(2, 3, 4)
+    t, one, two, three = tenon.tensor(x), kind(1), kind(2), kind(3)
+    np.testing.assert_allclose(tenon.linalg.norm(t, dim=one), np.linalg.norm(x, axis=1))
+    np.testing.assert_array_equal(tenon.einsum(t, [kind(0), one, two], [two, kind(0)]), np.einsum("abc->ca", x))
+    np.testing.assert_allclose(tenon.logspace(kind(0), two, three), [1, 10, 100])
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert tenon.range(one, three).tolist() == [1, 2, 3]
+    points = x.reshape(12, 2)
+    for bins in (three, (three, three)):
+        np.testing.assert_array_equal(tenon.histogramdd(tenon.tensor(points), bins)[0], np.histogramdd(points, bins=3)[0])
+    assert tenon.nonzero_static(tenon.tensor([0, 5, 0, 6]), size=two).tolist() == [[1], [3]]
+    assert tenon.Tensor(three).shape == tenon.FloatTensor(three).shape == (3,)
+    assert F.fractional_max_pool2d(tenon.ones(1, 4, 4), two, output_size=two).shape == (1, 2, 2)
+    # Three steps of probability 1/4 each: "1" comes from 1 alone with blanks around it, or repeated, in six alignments.
+    steps = tenon.full((3, 1, 4), math.log(0.25))
+    assert F.ctc_loss(steps, tenon.tensor([[1]]), [three], (one,), reduction="sum").item() == pytest.approx(-math.log(6 / 64))
+
+
+def test_floats_of_numpy_are_numbers():
+    np.testing.assert_allclose(tenon.logspace(np.float32(0.5), np.float64(1), 2), 10 ** np.array([0.5, 1]), rtol=1e-6)
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert tenon.range(np.float32(0.5), 2).tolist() == [0.5, 1.5]
+    assert nn.LSTM(2, 2, 2, dropout=np.float32(0.5)).dropout == 0.5
+
+
+def test_cutoffs_may_be_an_array():
+    assert nn.AdaptiveLogSoftmaxWithLoss(4, 10, np.array([2, 5])).cutoffs == [2, 5, 10]
 
 
 def test_a_subclass_is_named_as_itself():

@@ -336,6 +336,7 @@ constexpr Function kSpecialFunctions[] = {
      .derivative = {"0.3989422804014327 * exp(-0.5 * x * x) * (2 - x * x)"},
      .body_f32 = kGeluDerivativeF32,
      .body_f64 = kGeluDerivativeF64,
+     .narrow_f64 = true,
      .doc = "derivative of gelu"},
     {.name = "gelu",
      .derivative = {"gelu_derivative(x)"},

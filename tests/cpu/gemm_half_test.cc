@@ -81,6 +81,22 @@ TYPED_TEST(HalfGemm, RoundsTheFloat32ProductOnce) {
   }
 }
 
+TYPED_TEST(HalfGemm, OneSumHasTheRoundedBitsOnEveryInstructionSet) {
+  using T = TypeParam;
+  for (const int64_t k : {1, 33, 300, 3072, 5000}) {
+    for (const Order order : kOrders) {
+      auto a = make<T>(1, k, order), b = make<T>(k, 1, order), c = make<T>(1, 1, order);
+      for (auto* x : {&a, &b, &c}) x->fill([] { return T(random_value<float>()); });
+      auto before = c;
+      for (const auto& [target, kernel] : half_kernels<T>()) {
+        c = before;
+        kernel(args_of(a, b, c), HalfGemmScale{});
+        EXPECT_EQ(c.at(0, 0).bits, defined_half(a, b, 0, 0, {}, before.at(0, 0)).bits) << target << " " << k;
+      }
+    }
+  }
+}
+
 TYPED_TEST(HalfGemm, LargeMatricesHaveTheRoundedBitsOnEveryInstructionSet) {
   using T = TypeParam;
   for (const Order order : {Order::Row, Order::Column, Order::Padded}) {

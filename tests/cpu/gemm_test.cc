@@ -55,6 +55,30 @@ TYPED_TEST(Gemm, EveryElementHasTheDefinedBitsOnEveryInstructionSet) {
   }
 }
 
+TYPED_TEST(Gemm, FewSumsOfManyElementsHaveTheDefinedBitsOnEveryInstructionSet) {
+  using T = TypeParam;
+  const int64_t shapes[][3] = {{1, 1, 3071}, {1, 1, 4096}, {1, 1, 9001},
+                               {1, 3, 3073}, {5, 2, 4352}, {8, 8, 4100}};
+  for (const auto& [m, n, k] : shapes) {
+    for (const Order order : kOrders) {
+      auto a = make<T>(m, k, m == 1 ? order : Order::Row), b = make<T>(k, n, n == 1 ? order : Order::Column),
+           c = make<T>(m, n, order);
+      for (auto* x : {&a, &b, &c}) x->fill(random_value<T>);
+      const auto before = c;
+      for (const CpuTarget target : supported_cpu_targets()) {
+        c = before;
+        run_on(target, args_of(a, b, c, T(0.7), T(-1.3)));
+        auto expected = before;
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j)
+            expected.at(i, j) = defined(a, b, i, j, T(0.7), T(-1.3), expected.at(i, j));
+        }
+        ASSERT_EQ(c.memory, expected.memory) << name(target) << " " << m << "x" << n << "x" << k;
+      }
+    }
+  }
+}
+
 /// Rows of A and columns of C that are checked against the definition where all would take long.
 
 TYPED_TEST(Gemm, FewRowsTimesALargeMatrixHaveTheDefinedBitsOnEveryInstructionSet) {

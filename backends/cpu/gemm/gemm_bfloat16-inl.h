@@ -25,8 +25,10 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Most rows that one pass over a block of k adds.
-inline constexpr int64_t kPairRows = 4;
+/// Most rows that one pass over a block of k adds, and a pass of two; with SSE4, whose emulated fma takes all
+/// of the time, one.
+inline constexpr int64_t kPairRows = HWY_TARGET == HWY_SSE4 ? 1 : 4,
+                         kTwoPairRows = std::min<int64_t>(2, kPairRows);
 /// Few rows, filled up to whole passes; one or two have passes of their own.
 constexpr int64_t rows_of_passes(int64_t m) {
   return m <= 2 ? m : (m + kPairRows - 1) / kPairRows * kPairRows;
@@ -160,7 +162,7 @@ HWY_INLINE void few_pairs_by_rows(D d, const GemmArgs<BFloat16>& g, HalfGemmScal
       const FlushSubnormals flush;
       for (int64_t r = 0; r < g.m; r += kPairRows, next = nullptr) {
         const auto add = g.m - r == 1   ? &add_pair_rows<1, D>
-                         : g.m - r == 2 ? &add_pair_rows<2, D>
+                         : g.m - r == 2 ? &add_pair_rows<kTwoPairRows, D>
                                         : &add_pair_rows<kPairRows, D>;
         add(d, depth, a + r * kBFloat16Block, rows, g.b_row, next, totals + r * run, run, columns);
       }
@@ -226,7 +228,7 @@ HWY_INLINE void few_pairs_by_columns(D d, const GemmArgs<BFloat16>& g, HalfGemmS
       const FlushSubnormals flush;
       for (int64_t r = 0; r < g.m; r += kPairRows) {
         const auto add = g.m - r == 1   ? &add_pair_columns<1, D>
-                         : g.m - r == 2 ? &add_pair_columns<2, D>
+                         : g.m - r == 2 ? &add_pair_columns<kTwoPairRows, D>
                                         : &add_pair_columns<kPairRows, D>;
         add(d, g.k, a + r * row, row, column, totals + r * lanes);
       }
@@ -278,7 +280,8 @@ HWY_INLINE void packed_pairs(D d, const GemmArgs<BFloat16>& g, HalfGemmScale sca
 
 inline void product_of_bfloat16(const GemmArgs<BFloat16>& g, HalfGemmScale scale) {
   const hn::ScalableTag<float> d;
-  if (g.m <= kFewRows && g.b_col == 1) {
+  const bool column = g.n == 1 && g.b_row == 1;  // whose other stride says nothing
+  if (g.m <= kFewRows && g.b_col == 1 && !column) {
     few_pairs_by_rows(d, g, scale);
   } else if (g.m <= kFewRows && g.b_row == 1) {
     few_pairs_by_columns(d, g, scale);

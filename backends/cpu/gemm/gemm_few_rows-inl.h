@@ -378,8 +378,10 @@ HWY_INLINE void turn_columns(D d, int64_t m, int64_t depth, LeftRows<T> left, co
   const size_t full = count / lanes, rest = count % lanes;
   if constexpr (HWY_TARGET != HWY_SSE4 && std::is_same_v<S, float>) {
     if (m > 4) {
-      left.second = m <= 6 ? m - 2 : m - 4;
-      const auto first = m <= 6 ? &turn_first<6, D, S> : &turn_first<8, D, S>;
+      constexpr size_t kSome = HWY_TARGET == HWY_AVX3 ? 6 : kFewRows;
+      const bool some = m <= static_cast<int64_t>(kSome);
+      left.second = m - static_cast<int64_t>(some ? kSome : kFewRows) + 4;
+      const auto first = some ? &turn_first<kSome, D, S> : &turn_first<kFewRows, D, S>;
       for (size_t v = 0; v * lanes < count; ++v)
         first(d, depth, left, from(v), b_col, std::min(lanes, count - v * lanes), at, sums + v * lanes);
       return;

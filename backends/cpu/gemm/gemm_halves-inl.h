@@ -38,7 +38,8 @@ struct FloatCopy {
   int64_t row, column;
 
   FloatCopy(GemmScratch slot, int64_t rows, int64_t columns, int64_t from_row, int64_t from_column) {
-    const bool by_columns = std::abs(from_row) < std::abs(from_column);
+    // The stride of a dimension of one element says nothing.
+    const bool by_columns = columns == 1 || (rows != 1 && std::abs(from_row) < std::abs(from_column));
     outer = by_columns ? columns : rows, inner = by_columns ? rows : columns;
     outer_stride = by_columns ? from_column : from_row, inner_stride = by_columns ? from_row : from_column;
     row = by_columns ? 1 : columns, column = by_columns ? rows : 1;

@@ -32,7 +32,14 @@ void product_of_float16(const GemmArgs<Half>& g, HalfGemmScale scale) {
   f.b_row = g.b_row, f.b_col = g.b_col;
   f.c = c.data, f.c_row = c.row, f.c_col = c.column;
   f.alpha = scale.alpha, f.beta = scale.beta;
-  if (!few_rows(d, f, g.b)) large(d, f, g.b);
+  if (is_few_sums(d, f) || (HWY_TARGET != HWY_SSE4 && g.m * g.n == 1)) {
+    const FloatCopy<Half> b(GemmScratch::FloatB, g.k, g.n, g.b_row, g.b_col);
+    b.load(g.b);
+    f.b = b.data, f.b_row = b.row, f.b_col = b.column;
+    few_sums(d, f);
+  } else if (!few_rows(d, f, g.b)) {
+    large(d, f, g.b);
+  }
   c.store(g.c);
 }
 

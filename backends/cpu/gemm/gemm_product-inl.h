@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "backends/cpu/gemm/gemm_few_rows-inl.h"
+#include "backends/cpu/gemm/gemm_few_sums-inl.h"
 #include "backends/cpu/gemm/gemm_kernels.h"
 #include "backends/cpu/gemm/gemm_pack-inl.h"
 #include "backends/cpu/gemm/gemm_scratch.h"
@@ -330,6 +331,8 @@ void product(const GemmArgs<T>& g) {
   constexpr int64_t kSmallLeft = 32768 / sizeof(T);  // stays in L1 without being packed
   if (g.k == 1 && g.b_col == 1 && g.b_panel == 0 && !g.bias && final_output(g).plain()) {
     outer(d, g);
+  } else if (is_few_sums(d, g)) {
+    few_sums(d, g);
   } else if (few_rows(d, g, g.b)) {
     return;
   } else if (g.m < 16 || read_in_place(g) || g.m * g.n * g.k <= int64_t{96} * 96 * 96 ||

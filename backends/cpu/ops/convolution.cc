@@ -212,20 +212,35 @@ bool channels_inside(const Image& t) {
   return even && (t.size0 == 1 || t.stride0 == next);
 }
 
-/// Windows of one element whose channels are inside are a matrix already, and so is the result: one
-/// product for each group, with the same sums. False if it is no such convolution.
+/// Whether the positions of each channel lie side by side, in whole elements from channel to channel.
+bool positions_inside(const Image& t) {
+  int64_t next = t.item;
+  bool even = t.stride1 % t.item == 0 && t.stride0 % t.item == 0;
+  for (size_t a = kWindowAxes; a-- > 0;) {
+    even &= t.sizes[a] == 1 || t.strides[a] == next;
+    next *= t.sizes[a];
+  }
+  return even;
+}
+
+/// Whether windows are one element each, and all operands have the type in which they are multiplied.
 template <class T>
-bool multiply_positions(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
-                        const WindowNumbers& g) {
-  if constexpr (!std::is_floating_point_v<T>) return false;
+bool is_pointwise(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
+                  const WindowNumbers& g) {
   constexpr int64_t kItem = sizeof(T);
   const std::array<int64_t, kWindowAxes> ones{1, 1, 1}, zeros{};
-  const bool dense = weight.sizes == ones && g.stride == ones && g.padding == zeros &&
-                     input.sizes == out.sizes && p.windows.same_type && p.weights.same_type &&
-                     p.out_same_type && p.windows.channels > 1 && out.size1 > 1 &&
-                     (g.groups == 1 || p.windows.channels >= 16) && channels_inside(input) &&
-                     channels_inside(out);
-  if (!dense || p.weights.row % kItem != 0 || p.weights.channel % kItem != 0) return false;
+  return std::is_floating_point_v<T> && weight.sizes == ones && g.stride == ones && g.padding == zeros &&
+         input.sizes == out.sizes && p.windows.same_type && p.weights.same_type && p.out_same_type &&
+         (g.groups == 1 || p.windows.channels >= 16) && p.weights.row % kItem == 0 &&
+         p.weights.channel % kItem == 0;
+}
+
+/// Windows of one element whose channels are inside are a matrix already, and so is the result: one
+/// product for each group, with the same sums.
+template <class T>
+void multiply_positions(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
+                        const WindowNumbers& g) {
+  constexpr int64_t kItem = sizeof(T);
   GemmArgs<T> m;
   m.m = input.size0 * input.sizes[0] * input.sizes[1] * input.sizes[2];
   m.n = p.rows, m.k = p.windows.channels;
@@ -246,7 +261,52 @@ bool multiply_positions(const WindowProduct<T>& p, const Image& input, const Ima
       for (int64_t j = 0; j < m.n; ++j) row[j] += p.bias[group * m.n + j];
     }
   }
-  return true;
+}
+
+/// Where positions are inside, each entry of the batch is such a matrix, transposed. The bias is there before
+/// the product is added.
+template <class T>
+void multiply_planes(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
+                     const WindowNumbers& g) {
+  constexpr int64_t kItem = sizeof(T);
+  BatchedGemmArgs<T> all;
+  GemmArgs<T>& m = all.one;
+  m.m = p.rows, m.k = p.windows.channels;
+  m.n = input.sizes[0] * input.sizes[1] * input.sizes[2];
+  m.a_row = p.weights.row / kItem, m.a_col = p.weights.channel / kItem;
+  m.b_row = input.stride1 / kItem, m.b_col = 1;
+  m.c_row = out.stride1 / kItem, m.c_col = 1;
+  m.alpha = p.alpha, m.beta = p.bias ? T(1) : T(0);
+  all.batch = input.size0;
+  all.b_batch = input.stride0 / kItem, all.c_batch = out.stride0 / kItem;
+  for (int64_t group = 0; group < g.groups; ++group) {
+    m.a = reinterpret_cast<const T*>(weight.data + group * p.weights_group);
+    m.b = reinterpret_cast<const T*>(input.data + group * p.windows_group);
+    m.c = reinterpret_cast<T*>(out.data + group * p.out_group);
+    for (int64_t row = 0; p.bias && row < all.batch * m.m; ++row)
+      std::fill_n(m.c + row / m.m * all.c_batch + row % m.m * m.c_row, m.n, p.bias[group * m.m + row % m.m]);
+    gemm_batched(all);
+  }
+}
+
+/// A convolution that is a product of the tensors as they stand; false if it is none.
+template <class T>
+bool multiply(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
+              const WindowNumbers& g) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!is_pointwise(p, input, weight, out, g)) return false;
+    if (p.windows.channels > 1 && out.size1 > 1 && channels_inside(input) && channels_inside(out)) {
+      multiply_positions(p, input, weight, out, g);
+      return true;
+    }
+    // Smaller planes leave too much of their last vectors empty.
+    const bool large = input.sizes[0] * input.sizes[1] * input.sizes[2] >= 256;
+    if (large && p.beta == T(0) && positions_inside(input) && positions_inside(out)) {
+      multiply_planes(p, input, weight, out, g);
+      return true;
+    }
+  }
+  return false;
 }
 
 /// Returns how many bytes of the weight were copied.
@@ -255,7 +315,7 @@ size_t convolve(const Image& input, const Image& weight, const T* bias, const Wi
                 const Image& out, int64_t alpha, int64_t beta) {
   WindowProduct<T> product = product_of<T>(input, weight, out, bias, g);
   set_scale<T>(product, alpha, beta);
-  if (multiply_positions(product, input, weight, out, g)) return 0;
+  if (multiply(product, input, weight, out, g)) return 0;
   if (!g.transposed) {
     set_forward_axes(product.windows, g, out.sizes, weight.sizes);
     return window_products(std::span<WindowProduct<T>>(&product, 1));

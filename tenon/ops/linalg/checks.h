@@ -15,6 +15,9 @@ void check_matrices(HeaderRef t, const char* argument);
 void check_square(HeaderRef t, const char* argument);
 /// Throws Error{Type} unless both have one dtype.
 void check_same_dtype(HeaderRef a, const char* a_name, HeaderRef b, const char* b_name);
+/// Pivots as linalg_lu_factor gives them: int32, one for each row or column of each matrix, whichever are
+/// fewer.
+void check_pivots(HeaderRef factors, const char* factors_name, HeaderRef pivots, const char* argument);
 /// Reflections as geqrf gives them: no more columns than rows, and at most as many of `tau`.
 void check_reflections(HeaderRef input, HeaderRef tau);
 

@@ -94,6 +94,7 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
   TENON_CHECK(LU_pivots.device() == LU_data.device(), Device,
               fmt::format(": `LU_pivots` is on {}, `LU_data` on {}; expected both on one device",
                           to_string(LU_pivots.device()), to_string(LU_data.device())));
+  if (unpack_pivots) check_pivots(LU_data, "LU_data", LU_pivots, "LU_pivots");
   const Tensor P =
       unpack_pivots ? permutation_matrix(LU_pivots, LU_data.size(-2), LU_data.dtype()) : no_elements(LU_data);
   if (!unpack_data) return {P, no_elements(LU_data), no_elements(LU_data)};
@@ -108,6 +109,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu(const Tensor& A, bool pivot) {
 Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint) {
   if (!wants_gradient(LU)) return tenon::_linalg_lu_solve(LU, pivots, B, left, adjoint);
   check_square(LU, "LU");
+  check_pivots(LU, "LU", pivots, "pivots");
   // By products and triangles, which have derivatives.
   const Tensor P = permutation_matrix(pivots, LU.size(-1), LU.dtype()), L = lower_of(LU), U = upper_of(LU);
   if (!left) return adjoint_of(tenon::linalg_lu_solve(LU, pivots, adjoint_of(B), true, !adjoint));

@@ -66,6 +66,15 @@ void check_reflections(HeaderRef input, HeaderRef tau) {
                   to_string(input.sizes()), n, to_string(t)));
 }
 
+void check_pivots(HeaderRef factors, const char* factors_name, HeaderRef pivots, const char* argument) {
+  TENON_CHECK(pivots.dtype() == DType::Int32, Type,
+              fmt::format(": expected `{}` of int32, got {}", argument, name(pivots.dtype())));
+  Dims wanted = joined(batch_of(factors), {std::min(rows_of(factors), columns_of(factors))});
+  TENON_CHECK(pivots.sizes() == IntArrayRef(wanted), Shape,
+              fmt::format(": expected `{}` of shape {} for `{}` {}, got {}", argument, to_string(wanted),
+                          factors_name, to_string(factors.sizes()), to_string(pivots.sizes())));
+}
+
 namespace shape {
 namespace {
 
@@ -82,15 +91,6 @@ void check_right_side(HeaderRef A, HeaderRef B, bool left, const char* a_name) {
   TENON_CHECK(n == given, Shape,
               fmt::format(": `B` {} and `{}` {} do not fit: expected `B` to have {} {}", to_string(B.sizes()),
                           a_name, to_string(A.sizes()), n, left ? "rows" : "columns"));
-}
-
-void check_pivots(HeaderRef factors, HeaderRef pivots, const char* factors_name) {
-  TENON_CHECK(pivots.dtype() == DType::Int32, Type,
-              fmt::format(": expected `pivots` of int32, got {}", name(pivots.dtype())));
-  Dims wanted = joined(batch_of(factors), {std::min(rows_of(factors), columns_of(factors))});
-  TENON_CHECK(pivots.sizes() == IntArrayRef(wanted), Shape,
-              fmt::format(": expected `pivots` of shape {} for `{}` {}, got {}", to_string(wanted),
-                          factors_name, to_string(factors.sizes()), to_string(pivots.sizes())));
 }
 
 void set_lu(OutputSpecs& out, size_t first, HeaderRef A) {
@@ -158,7 +158,7 @@ void linalg_solve_triangular(OutputSpecs& out, HeaderRef self, HeaderRef B, bool
 
 void _linalg_lu_solve(OutputSpecs& out, HeaderRef LU, HeaderRef pivots, HeaderRef B, bool left, bool) {
   check_square(LU, "LU");
-  check_pivots(LU, pivots, "LU");
+  check_pivots(LU, "LU", pivots, "pivots");
   check_right_side(LU, B, left, "LU");
   out.set(0, joined(broadcast_batches(LU, B, "linalg_lu_solve"), {rows_of(B), columns_of(B)}), LU.dtype());
 }
@@ -244,7 +244,7 @@ void linalg_ldl_factor_ex(OutputSpecs& out, HeaderRef self, bool, bool) {
 
 void linalg_ldl_solve(OutputSpecs& out, HeaderRef LD, HeaderRef pivots, HeaderRef B, bool) {
   check_square(LD, "LD");
-  check_pivots(LD, pivots, "LD");
+  check_pivots(LD, "LD", pivots, "pivots");
   check_right_side(LD, B, true, "LD");
   out.set(0, joined(broadcast_batches(LD, B, "linalg_ldl_solve"), {rows_of(B), columns_of(B)}), LD.dtype());
 }

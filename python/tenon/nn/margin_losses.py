@@ -16,8 +16,10 @@ pdist = _C.pdist
 
 
 def _rows(function: str, input: Tensor, target: Tensor, labels: bool) -> tuple[Tensor, Tensor]:
-    """Input [N, C] and target [N], or with `labels` [N, C], of those or of one row of them."""
-    fits = input.dim() in (1, 2) and (input.shape[-1] > 0 or input.dim() == 0)
+    """Input [N, C] and target [N], or with `labels` [N, C], of those, of one row of them or of one number."""
+    if input.dim() == 0 and target.dim() <= 1:
+        input, target = input.reshape(1), target.reshape(-1) if labels else target
+    fits = input.dim() in (1, 2) and input.shape[-1] > 0
     batch = input.shape[0] if input.dim() == 2 else 1
     wanted = list(input.shape) if labels else list(input.shape[:-1])
     alone = not labels and input.dim() == 1 and target.numel() == 1 and target.dim() <= 1

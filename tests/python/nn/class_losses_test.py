@@ -88,6 +88,9 @@ def test_margins_between_classes():
         np.testing.assert_allclose(F.multi_margin_loss(*args, reduction="none").numpy(), want, rtol=1e-12)
         np.testing.assert_allclose(nn.MultiMarginLoss(p, 0.7, tenon.tensor(w))(x, tenon.tensor(y)).item(), np.mean(want), rtol=1e-12)
     assert F.multi_margin_loss(x[0], tenon.tensor(1)).shape == ()
+    # One class has no other to be apart from; a number is a row of one.
+    for loss in (F.multi_margin_loss, F.multilabel_margin_loss):
+        assert loss(tenon.tensor(0.5), tenon.tensor(0)).tolist() == 0
     weight = tenon.tensor(w).requires_grad_()
     F.multi_margin_loss(x, tenon.tensor(y), weight=weight, reduction="sum").backward()
     assert weight.grad[1] == 0 and weight.grad[2] > 0

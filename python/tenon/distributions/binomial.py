@@ -14,11 +14,6 @@ from .utils import BinaryParameter
 __all__ = ["Binomial"]
 
 
-def _softplus(x: Tensor) -> Tensor:
-    """log(1 + e^x), also of an infinite x."""
-    return x.clamp(min=0) + tn.log1p(tn.exp(-x.abs()))
-
-
 class Binomial(BinaryParameter, Distribution):
     """The number of successes of `total_count` trials of probability `probs`, of log odds `logits`; one of the two is given."""
 
@@ -57,7 +52,7 @@ class Binomial(BinaryParameter, Distribution):
         self._check(value)
         n = self.total_count
         ways = tn.lgamma(n + 1) - tn.lgamma(value + 1) - tn.lgamma(n - value + 1)
-        return ways + value * self.logits - n * _softplus(self.logits)
+        return ways + value * self.logits - n * -tn.log_sigmoid(-self.logits)
 
     def entropy(self) -> Tensor:
         most = int(self.total_count.max())

@@ -102,3 +102,15 @@ def test_the_incomplete_gamma_function_of_shape_0_is_constant():
     for f in (tenon.special.gammainc, tenon.special.gammaincc):
         (slope,) = tenon.autograd.grad(f(tenon.zeros_like(x), x).sum(), x)
         assert slope.tolist() == [0, 0]
+
+
+def test_even_odds_have_the_derivative_of_the_binomial_distribution():
+    logits = t([0.0, 0.0, 1.0, -40.0, 40.0]).requires_grad_()
+    value = t([3.0, 0.0, 5.0, 2.0, 4.0])
+    log_prob = D.Binomial(t(5.0), logits=logits).log_prob(value)
+    log_prob.sum().backward()
+    p = 1 / (1 + np.exp(-logits.detach().numpy()))
+    np.testing.assert_allclose(logits.grad.numpy(), value.numpy() - 5 * p, rtol=1e-14)
+    ways = np.log([10, 1, 1, 10, 5])
+    want = ways + value.numpy() * logits.detach().numpy() - 5 * np.logaddexp(0, logits.detach().numpy())
+    np.testing.assert_allclose(log_prob.detach().numpy(), want, rtol=1e-14)

@@ -293,11 +293,14 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
     """The cross product of vectors of three elements along `dim`; other dimensions broadcast."""
     if input.dim() != other.dim():
         raise RuntimeError(f"cross: expected two tensors of the same number of dimensions, got {input.dim()} and {other.dim()}")
+    n = input.dim()
+    if not -n <= dim < n:
+        raise IndexError(f"cross: dimension out of range (expected to be in [{-n}, {n - 1}], but got {dim})")
     if input.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(f"cross: expected 3 elements along `dim` {dim}, got {tuple(input.shape)} and {tuple(other.shape)}")
     a, b = (x.unbind(dim) for x in (input, other))
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    return _into(out, _C.stack(parts, dim if dim >= 0 else dim))
+    return _into(out, _C.stack(parts, dim))
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:

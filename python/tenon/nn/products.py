@@ -38,10 +38,11 @@ def linear_cross_entropy(
     """cross_entropy(linear(input, linear_weight, linear_bias), target): input [N, in_features] or [in_features], linear_weight
     [C, in_features], or [C, ..., in_features] for logits [N, C, ...]. All logits are computed at once; `options` must be None."""
     _check_options("linear_cross_entropy", options)
-    if input.dim() == 0 or linear_weight.dim() < 2 or input.shape[-1] != linear_weight.shape[-1]:
+    fits = input.dim() == 2 and linear_weight.dim() >= 2 or input.dim() == 1 and linear_weight.dim() == 2
+    if not fits or input.shape[-1] != linear_weight.shape[-1]:
         raise RuntimeError(
-            f"linear_cross_entropy: expected input [N, in_features] and linear_weight [C, ..., in_features], got {list(input.shape)} and "
-            f"{list(linear_weight.shape)}"
+            f"linear_cross_entropy: expected input [N, in_features] and linear_weight [C, ..., in_features], or input [in_features] and "
+            f"linear_weight [C, in_features], got {list(input.shape)} and {list(linear_weight.shape)}"
         )
     if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
         raise RuntimeError(f"linear_cross_entropy: linear_bias must be {list(linear_weight.shape[:-1])}, got {list(linear_bias.shape)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from ..arguments import checked as _checked
+from ..arguments import checked as _checked, named as _named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def _max_pool(values: Any, both: Any) -> Callable[..., Any]:
         """The maxima of windows; `stride` is the kernel's size unless given. With return_indices also their places."""
         return (both if return_indices else values)(input, kernel_size, _listed(stride), padding, dilation, ceil_mode)
 
+    both = _named(both, values.__name__)
     max_pool.__name__ = max_pool.__qualname__ = values.__name__
     return max_pool
 

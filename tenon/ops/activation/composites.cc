@@ -29,9 +29,11 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
                           to_string(weight.sizes())));
   if (weight.numel() == 1) return tenon::_prelu_kernel(self, weight.reshape({}));
   const int64_t channels = self.dim() > 1 ? self.sizes()[1] : 1;
-  TENON_CHECK(self.dim() > 0 && weight.numel() == channels, Shape,
-              fmt::format("prelu: `weight` has {} numbers, expected 1 or {}, the channels of `self` {}",
-                          weight.numel(), channels, to_string(self.sizes())));
+  TENON_CHECK(
+      self.dim() > 0 && weight.numel() == channels, Shape,
+      fmt::format("prelu: `weight` has {} numbers, expected one number{} for `self` {}", weight.numel(),
+                  self.dim() > 1 ? fmt::format(", or one for each of {} channels,", channels) : "",
+                  to_string(self.sizes())));
   Dims sizes(static_cast<size_t>(self.dim()), 1);
   if (self.dim() > 1) sizes[1] = channels;
   return tenon::_prelu_kernel(self, weight.reshape(sizes));

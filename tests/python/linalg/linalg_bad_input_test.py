@@ -101,6 +101,7 @@ def test_info_says_what_failed():
         (lambda: L.vander(tenon.tensor(1.0)), RuntimeError, "at least one dimension"),
         (lambda: L.vander(tenon.ones(2), 0), RuntimeError, "`N` must be at least 1"),
         (lambda: L.cross(tenon.ones(2), tenon.ones(2)), RuntimeError, "3 elements along"),
+        (lambda: L.cross(tenon.ones(2, 3), tenon.ones(2, 3), dim=2), IndexError, r"^linalg\.cross: dimension out of range \(expected to be in \[-2, 1\], but got 2"),
         (lambda: L.cross(tenon.ones(3), tenon.ones(2, 3)), RuntimeError, "same number of dimensions"),
     ],
 )  # fmt: skip

@@ -78,6 +78,8 @@ def test_batch_norms_in_the_weights_before_them(transpose):
         (lambda o: F.grouped_mm(o(2, 2), o(2, 2), offs=o(2).int() * 3), RuntimeError, "offs must ascend from 0 to at most 2"),
         (lambda o: F.grouped_mm(o(2, 2), o(2, 2, 2), offs=o(1).int()), RuntimeError, "offs must have 2 numbers"),
         (lambda o: F.linear_cross_entropy(o(2, 3), o(4, 2), o(2).long()), RuntimeError, r"linear_weight \[C, ..., in_features\]"),
+        (lambda o: F.linear_cross_entropy(o(2, 2, 3), o(4, 3), o(2, 4).long()), RuntimeError, r"^linear_cross_entropy: expected input .*, got \[2, 2, 3\] and \[4, 3\]"),
+        (lambda o: F.linear_cross_entropy(o(3), o(4, 5, 3), o(4, 5)), RuntimeError, r"or input \[in_features\] and linear_weight \[C, in_features\]"),
         (lambda o: F.linear_cross_entropy(o(2, 3), o(4, 3), o(2).long(), linear_bias=o(3)), RuntimeError, r"linear_bias must be \[4\]"),
         (lambda o: F.linear_cross_entropy(o(2, 3), o(4, 3), o(2).long(), options=1), NotImplementedError, "give None"),
         (lambda o: nn.LinearCrossEntropyLoss(2, 3, options=1), NotImplementedError, "LinearCrossEntropyLoss: options"),

@@ -96,3 +96,10 @@ def test_its_own_derivative_finds_the_places():
     x = tenon.tensor([[1.0, 5.0, 2.0, 5.0, 0.0, 7.0]], dtype=tenon.float64).requires_grad_()
     tenon.ops.aten._max_pool_values(x, [3], [1], [0], [1], False).backward(tenon.tensor([[1.0, 2.0, 4.0, 8.0]], dtype=tenon.float64))
     assert x.grad.tolist() == [[0.0, 3.0, 0.0, 4.0, 0.0, 8.0]]
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_errors_name_the_function_with_and_without_places(axes):
+    for places in (False, True):
+        with pytest.raises(ValueError, match=f"^max_pool{axes}d: `padding` must not be negative"):
+            getattr(F, f"max_pool{axes}d")(tenon.ones(1, *[4] * axes), 2, padding=-1, return_indices=places)

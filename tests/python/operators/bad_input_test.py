@@ -184,6 +184,8 @@ CALLS = [
     ("pixel_shuffle", "`self`", lambda: F.pixel_shuffle(x, 2)),
     ("glu", "`self`", lambda: F.glu(x, 1)),
     ("prelu", "`weight`", lambda: F.prelu(x, tenon.ones(4))),
+    ("prelu", "expected one number for `self` []", lambda: F.prelu(tenon.tensor(1.0), tenon.ones(2))),
+    ("prelu", "expected one number, or one for each of 3 channels, for `self` [2, 3]", lambda: F.prelu(tenon.ones(2, 3), tenon.ones(2))),
     ("softmax", "dimension", lambda: F.softmax(l, 5)),
     ("diag", "expected", lambda: tenon.diag(x)),
     ("tril", "dimensions", lambda: tenon.tril(tenon.ones(3))),

@@ -80,8 +80,9 @@ Tensor linalg_vector_norm_backward(const Tensor& grad, const Tensor& self, const
   const Tensor g = with_kept_dims(grad, mask, keepdim), norm = with_kept_dims(result, mask, keepdim);
   if (p == 0) return tenon::zeros_like(self);
   if (p == 1) return tenon::mul(tenon::sgn(self), g);
-  // Where the norm is 0 so are all elements, and any slope would do: PyTorch takes 0. There nothing is
-  // divided by it or raised to a power, or derivatives of this would be NaN.
+  // Where the norm is 0 so are all elements, and any slope would do: PyTorch takes 0. Of a negative order one
+  // element is, and the others have no effect. There nothing is divided by it or raised to a power, or
+  // derivatives of this would be NaN.
   const Tensor none = tenon::eq(norm, Scalar(0)), divisor = tenon::masked_fill(norm, none, Scalar(1));
   const auto at_zero = [&](const Tensor& t) { return tenon::masked_fill(t, none, Scalar(0)); };
   if (p == 2) return tenon::mul(at_zero(tenon::div(self, divisor)), g);
@@ -104,7 +105,7 @@ Tensor linalg_vector_norm_backward(const Tensor& grad, const Tensor& self, const
   };
   if (p < 1) {
     return tenon::mul(tenon::mul(tenon::mul(tenon::sgn(self), power(p - 1)), g),
-                      tenon::pow(divisor, Scalar(1 - p)));
+                      at_zero(tenon::pow(divisor, Scalar(1 - p))));
   }
   const Tensor scale = at_zero(tenon::div(g, tenon::pow(divisor, Scalar(p - 1))));
   if (p < 2) return tenon::mul(tenon::mul(tenon::sgn(self), power(p - 1)), scale);

@@ -116,3 +116,15 @@ def test_gradients_of_norms_differentiate_their_statistics():
         np.testing.assert_allclose(mine.detach().numpy(), theirs.detach().numpy(), atol=1e-13)
         for got, want in zip(*(tenon.autograd.grad((t * t).sum(), [x, g], retain_graph=True) for t in (mine, theirs))):
             np.testing.assert_allclose(got.numpy(), want.numpy(), atol=1e-10)
+
+
+@pytest.mark.parametrize("order", [-0.5, -1, -2])
+def test_beside_a_zero_no_element_changes_a_norm_of_negative_order(order):
+    x = tenon.tensor([[1.0, -2.0, 0.0], [1.0, -2.0, 4.0]], dtype=tenon.float64, requires_grad=True)
+    y = tenon.linalg.vector_norm(x, order, dim=1)
+    (g,) = tenon.autograd.grad(y.sum(), x, create_graph=True)
+    a = np.array([1.0, -2.0, 4.0])
+    norm = (np.abs(a) ** order).sum() ** (1 / order)
+    np.testing.assert_allclose(y.detach().numpy(), [0, norm], rtol=1e-14)
+    np.testing.assert_allclose(g.detach().numpy(), [[0, 0, 0], np.sign(a) * np.abs(a) ** (order - 1) * norm ** (1 - order)], rtol=1e-14)
+    assert tenon.autograd.grad(g.sum(), x)[0].isfinite().all()

@@ -332,9 +332,7 @@ def gaussian_nll_loss(
 
 @_checked
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of x1 - x2 + eps along the last dimension."""
-    if p <= 0:
-        raise ValueError(f"pairwise_distance: p must be above 0, got {p}")
+    """The p-norm of x1 - x2 + eps along the last dimension; p may be negative, as in linalg.vector_norm."""
     return _vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
 

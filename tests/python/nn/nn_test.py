@@ -156,6 +156,8 @@ def test_losses_of_pairs_in_float64():
     for got, want in (
         (F.pairwise_distance(x, y), near),
         (nn.PairwiseDistance(1)(x, y), np.abs(a - b + 1e-6).sum(1)),
+        (nn.PairwiseDistance(-1)(x, y), 1 / (1 / np.abs(a - b + 1e-6)).sum(1)),
+        (F.pairwise_distance(x, y, 0.0), np.count_nonzero(a - b + 1e-6, axis=1)),
         (F.pairwise_distance(x, y, float("inf"), keepdim=True), np.abs(a - b + 1e-6).max(1, keepdims=True)),
         (nn.TripletMarginLoss(0.5)(x, y, z), np.maximum(0.5 + near - far, 0).mean()),
         (F.margin_ranking_loss(x, y, t, 0.3, reduction="none"), np.maximum(0.3 - sign * (a - b), 0)),
@@ -217,7 +219,6 @@ def test_losses_refuse_what_does_not_fit():
         (lambda: nn.TripletMarginLoss(0), ValueError, "TripletMarginLoss: margin"),
         (lambda: F.gaussian_nll_loss(x, x, -x), ValueError, "gaussian_nll_loss: var"),
         (lambda: F.gaussian_nll_loss(x, x, x[:, :1].expand(3, 3)), ValueError, "gaussian_nll_loss: var"),
-        (lambda: F.pairwise_distance(x, x, 0), ValueError, "pairwise_distance: p"),
     ):
         with pytest.raises(error, match=text):
             call()

@@ -212,7 +212,7 @@ bool channels_inside(const Image& t) {
   return even && (t.size0 == 1 || t.stride0 == next);
 }
 
-/// Whether the positions of each channel lie side by side, in whole elements from channel to channel.
+/// Whether the positions of each channel are side by side, in whole elements from channel to channel.
 bool positions_inside(const Image& t) {
   int64_t next = t.item;
   bool even = t.stride1 % t.item == 0 && t.stride0 % t.item == 0;
@@ -289,7 +289,7 @@ void multiply_planes(const WindowProduct<T>& p, const Image& input, const Image&
   }
 }
 
-/// A convolution that is a product of the tensors as they stand; false if it is none.
+/// A convolution that is a product of the tensors themselves; false if it is none.
 template <class T>
 bool multiply(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
               const WindowNumbers& g) {

@@ -4,6 +4,7 @@
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/elementwise_loss/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/softmax/bodies.h"
@@ -146,12 +147,13 @@ Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
       !self.is_complex() && !target.is_complex(), NotImplemented,
       "mse_loss: not implemented for complex tensors, whose squares are no distances; use l1_loss, or "
       "abs(self - target)");
-  // Truth values with numbers are numbers; `sub` would refuse them.
+  TENON_CHECK(self.dtype() != DType::Bool || target.dtype() != DType::Bool, Type,
+              "mse_loss: not implemented for two bool tensors; use logical_xor for where they differ");
+  // Truth values with numbers are numbers.
   const auto number = [](const Tensor& x, const Tensor& other) {
     return x.dtype() == DType::Bool ? x.to(other.dtype()) : x;
   };
-  const Tensor difference = tenon::sub(number(self, target), number(target, self));
-  return reduce_loss(tenon::mul(difference, difference), reduction);
+  return reduce_loss(tenon::_mse_loss(number(self, target), number(target, self)), reduction);
 }
 
 }  // namespace tenon::ops

@@ -81,7 +81,7 @@ ROWS = [
     Row("_huber_loss", binary_samples(0.75), _huber, **_PART),
     Row("_kl_div", binary_samples(), _kl, domain=(0.1, 3.0), **{**_PART, "inner": "kl_div"}),
     Row("_kl_div_of_logs", binary_samples(), lambda x, t: _kl(x, t, True), **{**_PART, "inner": "kl_div"}),
-    Row("_mse_loss", binary_samples(), lambda x, t: (x - t) ** 2, **{**_PART, "result": "same", "refuse_common": ("bool",)}),
+    Row("_mse_loss", binary_samples(), lambda x, t: (x - t) ** 2, **{**_PART, "result": "same", "refuse": ("bool", "complex")}),
     Row("_smooth_l1_loss", binary_samples(0.75), _smooth, **_PART),
     Row("_soft_margin_loss", binary_samples(), _margin, **_PART),
     Row("binary_cross_entropy", _weighted_samples(1),

@@ -286,7 +286,7 @@ class Module(ModuleHooks, ModuleState):
         return self
 
     def to(self, *args: Any, memory_format: Any = None, **kwargs: Any) -> Self:
-        """Converts floating parameters and buffers, and complex ones to complex dtypes, in place; takes what Tensor.to takes.
+        """Converts floating and complex parameters and buffers in place; takes what Tensor.to takes.
 
         A memory_format applies to parameters and buffers of four dimensions; the others keep their strides. Raises TypeError
         for a dtype that is not floating-point, because parameters could not be trained in it.
@@ -297,7 +297,7 @@ class Module(ModuleHooks, ModuleState):
 
         def convert(tensor):
             wanted = _C.empty(0, dtype=tensor.dtype, device=tensor.device).to(*args, **kwargs)
-            converted = tensor.is_floating_point() or (tensor.is_complex() and wanted.is_complex())
+            converted = tensor.is_floating_point() or tensor.is_complex()
             dtype = wanted.dtype if converted else tensor.dtype
             if memory_format is None or tensor.dim() != 4:
                 return tensor.to(wanted.device, dtype)

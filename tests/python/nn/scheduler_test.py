@@ -35,7 +35,7 @@ def linear(epoch, start, end, total):
     ("make", "factor"),
     [
         (lambda o: lr_scheduler.StepLR(o, 3, gamma=0.5), lambda e: 0.5 ** (e // 3)),
-        (lambda o: lr_scheduler.MultiStepLR(o, [4, 2, 2], gamma=0.1), lambda e: 0.1 ** ((e >= 4) + 2 * (e >= 2))),
+        (lambda o: lr_scheduler.MultiStepLR(o, [4.0, 2, 2], gamma=0.1), lambda e: 0.1 ** ((e >= 4) + 2 * (e >= 2))),
         (lambda o: lr_scheduler.ExponentialLR(o, 0.9), lambda e: 0.9**e),
         (lambda o: lr_scheduler.LambdaLR(o, lambda e: 1 / (1 + e)), lambda e: 1 / (1 + e)),
         (lambda o: lr_scheduler.LambdaLR(o, [lambda e: 2.0**-e] * 2), lambda e: 2.0**-e),

@@ -95,6 +95,12 @@ def test_random_split_takes_every_row_once():
         data.random_split(Squares(), [5, 4])
 
 
+def test_rows_have_whole_numbers():
+    rows = data.TensorDataset(tenon.arange(5.0))
+    with pytest.raises(TypeError, match="float"):
+        list(DataLoader(rows, sampler=[2.7, 1.0], batch_size=2))
+
+
 def test_samplers_give_the_numbers_they_say():
     assert list(data.SequentialSampler(Squares(3))) == [0, 1, 2]
     assert sorted(data.RandomSampler(Squares(50))) == list(range(50))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ class Fetcher:
     def _of_tensors(self, index: Any) -> list[_C.Tensor]:
         if isinstance(index, slice):
             return [t[index].clone() for t in self.dataset.tensors]
-        places = index if isinstance(index, _C.Tensor) else _C.tensor(index, dtype=_C.int64)
+        places = index if isinstance(index, _C.Tensor) else _C.tensor(list(map(operator.index, index)), dtype=_C.int64)
         return [t[places] for t in self.dataset.tensors]
 
 

@@ -201,26 +201,28 @@ size_t convolve_transposed(const WindowProduct<T>& all, const Image& weight, con
   return copied;
 }
 
-/// Whether all positions of an image are evenly spaced with the channels inside, as in channels-last.
-bool channels_inside(const Image& t) {
-  int64_t next = t.strides[2];
-  bool even = t.stride1 == t.item && next % t.item == 0 && next >= t.size1 * t.item;
+/// Whether all positions of an image are evenly spaced, `step` bytes apart; `step` becomes the size of the
+/// image.
+bool evenly_spaced(const Image& t, int64_t& step) {
+  bool even = true;
   for (size_t a = kWindowAxes; a-- > 0;) {
-    even &= t.sizes[a] == 1 || t.strides[a] == next;
-    next *= t.sizes[a];
+    even &= t.sizes[a] == 1 || t.strides[a] == step;
+    step *= t.sizes[a];
   }
-  return even && (t.size0 == 1 || t.stride0 == next);
+  return even;
+}
+
+/// Whether all positions of all images are evenly spaced with the channels inside, as in channels-last.
+bool channels_inside(const Image& t) {
+  int64_t step = t.strides[2];
+  return t.stride1 == t.item && step % t.item == 0 && step >= t.size1 * t.item && evenly_spaced(t, step) &&
+         (t.size0 == 1 || t.stride0 == step);
 }
 
 /// Whether the positions of each channel are side by side, in whole elements from channel to channel.
 bool positions_inside(const Image& t) {
-  int64_t next = t.item;
-  bool even = t.stride1 % t.item == 0 && t.stride0 % t.item == 0;
-  for (size_t a = kWindowAxes; a-- > 0;) {
-    even &= t.sizes[a] == 1 || t.strides[a] == next;
-    next *= t.sizes[a];
-  }
-  return even;
+  int64_t step = t.item;
+  return t.stride1 % t.item == 0 && t.stride0 % t.item == 0 && evenly_spaced(t, step);
 }
 
 /// Whether windows are one element each, and all operands have the type in which they are multiplied.
@@ -229,8 +231,8 @@ bool is_pointwise(const WindowProduct<T>& p, const Image& input, const Image& we
                   const WindowNumbers& g) {
   constexpr int64_t kItem = sizeof(T);
   const std::array<int64_t, kWindowAxes> ones{1, 1, 1}, zeros{};
-  return std::is_floating_point_v<T> && weight.sizes == ones && g.stride == ones && g.padding == zeros &&
-         input.sizes == out.sizes && p.windows.same_type && p.weights.same_type && p.out_same_type &&
+  return weight.sizes == ones && g.stride == ones && g.padding == zeros && input.sizes == out.sizes &&
+         p.windows.same_type && p.weights.same_type && p.out_same_type &&
          (g.groups == 1 || p.windows.channels >= 16) && p.weights.row % kItem == 0 &&
          p.weights.channel % kItem == 0;
 }

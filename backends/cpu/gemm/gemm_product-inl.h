@@ -172,15 +172,18 @@ HWY_INLINE void multiply_packed(D d, const PackedBlocks<T>& in, const TileOut<T>
 /// A B that is packed already is read where it is.
 template <class D, class S, class T = hn::TFromD<D>>
 HWY_INLINE void blocked(D d, const GemmArgs<T>& g, const S* b) {
-  // A block of A is 360 KiB and stays in L2, while B comes from L3: B comes once for each block of A.
-  constexpr int64_t kBlockRows = 1440 / sizeof(T) / kTileRows * kTileRows;
+  // A block of A is 360 KiB and stays in L2, while B comes from L3: B comes once for each block of A. Over
+  // few k, memory takes outputs no faster than they are made, and it takes them fastest along rows.
+  constexpr int64_t kMostRows = 1440 / sizeof(T) / kTileRows * kTileRows;
+  constexpr int64_t kFewK = 64, kFewKRows = 48;
+  const int64_t block_rows = g.k <= kFewK ? kFewKRows : kMostRows;
   // Where a single block holds all rows of A, B is used once: in slices of 512 KiB, which stay in L2.
   constexpr int64_t kBlockColumns = 2048, kSliceColumns = 2048 / sizeof(T);
   // Panels a power of two apart would evict one another while several are packed at once.
   constexpr int64_t kPanelGap = 128 / sizeof(T);
   const int64_t width = static_cast<int64_t>(kTileVecs * hn::Lanes(d));
   // Totals between passes are kept in C where C may hold them, else in scratch memory.
-  const bool in_place = totals_fit_c(g), several = g.k > kGemmBlock, one_block = g.m <= kBlockRows;
+  const bool in_place = totals_fit_c(g), several = g.k > kGemmBlock, one_block = g.m <= block_rows;
   const int64_t block_columns = std::min(g.n, several && !in_place ? 512 : kBlockColumns);
   const bool is_packed = g.b_panel != 0;
   const int64_t slice_columns =
@@ -190,7 +193,7 @@ HWY_INLINE void blocked(D d, const GemmArgs<T>& g, const S* b) {
     return static_cast<T*>(gemm_scratch(slot, static_cast<size_t>(elements) * sizeof(T)));
   };
   T* packed_b = is_packed ? nullptr : scratch(GemmScratch::PackedB, panels * (width * most_k + kPanelGap));
-  T* packed_a = scratch(GemmScratch::PackedA, kBlockRows * most_k);
+  T* packed_a = scratch(GemmScratch::PackedA, block_rows * most_k);
   T* totals = several && !in_place ? scratch(GemmScratch::Totals, g.m * block_columns) : nullptr;
   for (int64_t jc = 0; jc < g.n; jc += block_columns) {
     const int64_t block_end = std::min(jc + block_columns, g.n);
@@ -211,9 +214,9 @@ HWY_INLINE void blocked(D d, const GemmArgs<T>& g, const S* b) {
           pack_b_block(d, packed_b, panel, static_cast<size_t>(width), b + pc * g.b_row + js * g.b_col,
                        g.b_row, g.b_col, block_k, static_cast<size_t>(columns));
         }
-        for (int64_t ic = 0; ic < g.m; ic += kBlockRows) {
+        for (int64_t ic = 0; ic < g.m; ic += block_rows) {
           check_stop();
-          const int64_t rows = std::min(kBlockRows, g.m - ic);
+          const int64_t rows = std::min(block_rows, g.m - ic);
           if (!one_block || js == jc) {
             pack_a<kTileRows>(packed_a, g.a + ic * g.a_row + pc * g.a_col, g.a_row, g.a_col, rows, block_k);
           }

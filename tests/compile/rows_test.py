@@ -61,3 +61,42 @@ def reduces_as_it_lies_and_writes(x):
 def test_rows(f, shape, dtype):
     x = (tenon.arange(tenon.ones(shape).numel(), dtype=tenon.float32).reshape(shape) % 23 - 11).to(dtype) / 5
     same(f, x)
+
+
+def batch_norm_step(x, w, shortcut):
+    """A batch norm with what is around it in a convolutional network, and its gradients."""
+    x, w = x.requires_grad_(), w.requires_grad_()
+    y = tenon.nn.functional.batch_norm(x, None, None, w, w, training=True)
+    z = tenon.relu(y + shortcut)
+    (z * z).mean().backward()
+    return z, x.grad, w.grad
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 4, 7), (4, 2, 64, 80), (700, 3, 2), (2, 3, 20, 1), (3, 2, 0)])
+@pytest.mark.parametrize("dtype", [tenon.float32, tenon.bfloat16, tenon.float64])
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last", "backwards"])
+def test_rows_in_pieces(shape, dtype, layout):
+    tenon.manual_seed(1)
+    x = tenon.randn(shape).to(dtype)
+    if layout == "backwards":
+        x = x.flip(-1) if x.dim() < 4 else x.transpose(2, 3).contiguous().transpose(2, 3)
+    elif layout == "channels_last" and len(shape) == 4:
+        x = x.contiguous(memory_format=tenon.channels_last)
+    same(batch_norm_step, x, tenon.rand(shape[1]).to(dtype), tenon.randn(shape).to(dtype))
+
+
+@pytest.mark.parametrize("shape", [(16, 8, 32, 32), (2, 3, 200, 200)])
+def test_batch_norms_join_what_is_around_them(shape):
+    compiled = tenon.compile(batch_norm_step)
+    for _ in range(3):
+        compiled(tenon.randn(shape), tenon.rand(shape[1]), tenon.randn(shape))
+    joined = [line for line in str(compiled.explain()).splitlines() if "region_" in line]
+    assert any("_batch_norm_training" in line and "aten::relu," in line for line in joined)
+    assert any("_batch_norm_backward_weight" in line and "aten::relu_backward" in line for line in joined)
+
+
+def test_long_rows_join():
+    compiled = tenon.compile(softmax)
+    for _ in range(3):
+        compiled(tenon.randn(2, 50257))
+    assert "1 step" in str(compiled.explain())

@@ -12,24 +12,21 @@ namespace {
 constexpr size_t kMostTouches = 60;
 constexpr size_t kMostNumbers = 60;
 constexpr size_t kMostMembers = 128;
-// Elements of a row that stays in the first cache while its expression passes over it.
-constexpr int64_t kLongestRow = 16384;
 // Shorter rows are transposed so that several are reduced side by side. An expression's operands and results
 // are all transposed then, where a reduction by itself reads its one operand in place.
 constexpr int64_t kShortRow = 192;
 // Elements up to which that costs less than a call by itself.
 constexpr int64_t kFewElements = 2048;
 
-/// Rows of the last dimensions, which are contiguous and not too long.
+/// Rows in whose order elements lie side by side, all of a row or pieces of it.
 bool is_worth_it(const LoweredCall& call) {
   int64_t length = 1;
-  bool before = false;
-  for (size_t d = call.over.size(); d-- > 0;) {
-    if (call.over[d] && before) return false;
-    before |= !call.over[d] && call.sizes[d] != 1;
+  bool side_by_side = false;
+  for (size_t d = 0; d < call.over.size(); ++d) {
     if (call.over[d]) length *= call.sizes[d];
+    if (call.sizes[d] != 1) side_by_side = call.over[d] != 0;
   }
-  return length > 1 && length <= kLongestRow;
+  return side_by_side && length > 1;
 }
 
 /// The dimension along which neighbours are side by side; kNone where there is none.

@@ -30,8 +30,9 @@ struct LineVector {
   size_t count;
 };
 
-std::vector<LineVector> line_vectors(const Windows& windows, const Band& band, const PositionStrides& out,
-                                     int64_t first, int64_t last, int64_t lanes) {
+inline std::vector<LineVector> line_vectors(const Windows& windows, const Band& band,
+                                            const PositionStrides& out, int64_t first, int64_t last,
+                                            int64_t lanes) {
   std::vector<LineVector> vectors;
   Positions at(windows, first);
   for (int64_t j = first; j < last;) {
@@ -462,8 +463,12 @@ void depthwise_gradient(const WindowGradient<T>& w, const ProductPart& part) {
 
 template <class T>
 WindowKernels<T> window_table() {
-  WindowKernels<T> table{&product<T>, nullptr, &gradient<T>, &depthwise<T>, &depthwise_gradient<T>};
-  if constexpr (std::is_floating_point_v<T>) table.turned = &turned_product<T>;
+  WindowKernels<T> table{.product = &product<T>, .gradient = &gradient<T>};
+  if constexpr (std::is_floating_point_v<T>) {
+    table.turned = &turned_product<T>;
+    table.depthwise = &depthwise<T>;
+    table.depthwise_gradient = &depthwise_gradient<T>;
+  }
   return table;
 }
 

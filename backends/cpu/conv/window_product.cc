@@ -34,10 +34,11 @@ int64_t part_columns(const WindowProduct<T>& w, int64_t rows, int64_t threads) {
   return std::min(most, round_up((w.windows.columns() + threads - 1) / threads, kColumnStep));
 }
 
-/// Whether the products run along lines, one channel at a time, because a tile would have too few rows.
-template <class T>
-bool is_depthwise(const T& w) {
-  return w.groups > 1 && w.windows.channels == 1 && w.rows <= 4;
+/// Whether the products run along lines, one channel at a time, because a tile would have too few rows; of
+/// integers, which are for exact results, they all run in tiles.
+template <template <class> class Work, class T>
+bool is_depthwise(const Work<T>& w) {
+  return std::is_floating_point_v<T> && w.groups > 1 && w.windows.channels == 1 && w.rows <= 4;
 }
 
 /// Whether vectors run along rows, which must fill them then: columns are read from the band in place

@@ -79,13 +79,14 @@ void window_gradient(const WindowGradient<T>& gradient);
 /// What each instruction set exports; on the calling thread. A gradient's columns are rows of Windows.
 template <class T>
 struct WindowKernels {
-  void (*product)(const WindowProduct<T>& product, const ProductPart& part);
-  /// The same with vectors along rows; of floats.
-  void (*turned)(const WindowProduct<T>& product, const ProductPart& part);
-  void (*gradient)(const WindowGradient<T>& gradient, const ProductPart& part);
+  void (*product)(const WindowProduct<T>& product, const ProductPart& part) = nullptr;
+  void (*gradient)(const WindowGradient<T>& gradient, const ProductPart& part) = nullptr;
+  // Of floats alone:
+  /// A product with vectors along rows.
+  void (*turned)(const WindowProduct<T>& product, const ProductPart& part) = nullptr;
   /// Both where each group has one channel, for groups [row, row_end) of the part.
-  void (*depthwise)(const WindowProduct<T>& product, const ProductPart& part);
-  void (*depthwise_gradient)(const WindowGradient<T>& gradient, const ProductPart& part);
+  void (*depthwise)(const WindowProduct<T>& product, const ProductPart& part) = nullptr;
+  void (*depthwise_gradient)(const WindowGradient<T>& gradient, const ProductPart& part) = nullptr;
 };
 template <class T>
 WindowKernels<T> window_kernels(CpuTarget target);

@@ -12,8 +12,8 @@ namespace {
 constexpr size_t kMostTouches = 60;
 constexpr size_t kMostNumbers = 60;
 constexpr size_t kMostMembers = 128;
-// Shorter rows are transposed so that several are reduced side by side. An expression's operands and results
-// are all transposed then, where a reduction by itself reads its one operand in place.
+// Shorter rows, or pieces of rows, are transposed so that several are reduced side by side. An expression's
+// operands and results are all transposed then, where a reduction by itself reads its one operand in place.
 constexpr int64_t kShortRow = 192;
 // Elements up to which that costs less than a call by itself.
 constexpr int64_t kFewElements = 2048;
@@ -106,13 +106,17 @@ Clusters::Clusters(const Graph& graph, Lowering& lowering, bool rows, std::span<
   }
 }
 
-bool Clusters::Cluster::has_short_rows() const {
-  int64_t length = 1, numel = 1;
-  for (size_t d = 0; d < over.size(); ++d) {
+int64_t Clusters::Cluster::transposition_cost() const {
+  int64_t length = 1, piece = 1, numel = 1;
+  bool in_piece = true;
+  for (size_t d = over.size(); d-- > 0;) {
     numel *= sizes[d];
+    in_piece &= over[d] || sizes[d] == 1;
     if (over[d]) length *= sizes[d];
+    if (in_piece) piece *= sizes[d];
   }
-  return !over.empty() && length < kShortRow && numel > kFewElements;
+  if (over.empty() || piece >= kShortRow || numel <= kFewElements) return 0;
+  return piece < length ? 4 : 2;
 }
 
 bool Clusters::is_faster_alone(ClusterId id) const {
@@ -125,7 +129,7 @@ bool Clusters::is_faster_alone(ClusterId id) const {
   if (!plain || numel <= kFewElements || returns_to_elements(node)) return false;
   const ValueId operand = g_.uses(g_.nodes[node])[call.inputs[plain->input]].value;
   const NodeId producer = g_.values[operand].producer;
-  return clusters_[id].has_short_rows() || producer == kNone || is_kept(operand, of_[producer]);
+  return clusters_[id].transposition_cost() != 0 || producer == kNone || is_kept(operand, of_[producer]);
 }
 
 // Whether something is computed of the rows' elements and of what was reduced of them, as in a softmax.

@@ -45,8 +45,9 @@ class Clusters {
     Dims sizes, over;
     bool lowered = false;  ///< All members are expressions.
 
-    /// Whether its rows are so short that operands and results are transposed, and so many that it matters.
-    bool has_short_rows() const;
+    /// What it costs to transpose an operand or a result, in steps of a flat loop; 0 where rows, and their
+    /// pieces, are long enough to be read as they lie, or few.
+    int64_t transposition_cost() const;
     NodeId place() const noexcept { return members.back(); }
   };
 

@@ -41,14 +41,13 @@ int64_t operands(const Clusters& clusters, ClusterId a, ClusterId b, int64_t num
   return count + static_cast<int64_t>(read.size());
 }
 
-// A loop over short rows transposes its operands and results, which costs twice what a step of a flat loop
-// does.
 bool pays_for_transpositions(const Clusters& clusters, ClusterId flat, ClusterId rows) {
-  if (!clusters[rows].has_short_rows()) return true;
+  const int64_t cost = clusters[rows].transposition_cost();
+  if (cost == 0) return true;
   int64_t numel = 1;
   for (const int64_t size : clusters[rows].sizes) numel *= size;
   const int64_t more = operands(clusters, flat, rows, numel) - operands(clusters, rows, kNone, numel);
-  return 2 * more <= static_cast<int64_t>(clusters[flat].members.size());
+  return cost * more <= static_cast<int64_t>(clusters[flat].members.size());
 }
 
 bool is_faster_together(const Clusters& clusters, ClusterId a, ClusterId b) {

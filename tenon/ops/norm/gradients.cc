@@ -112,19 +112,15 @@ Tensor rms_norm_weight_gradient(const Tensor& grad, const Tensor& input, const T
   return tenon::sum_to_size(tenon::mul(grad, n.x), weight.sizes());
 }
 
-Tensor batch_norm_input_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,
-                                 const Tensor& rstd, const Tensor& weight, double eps) {
+std::tuple<Tensor, Tensor, Tensor> batch_norm_gradients(const Tensor& grad, const Tensor& input,
+                                                        const Tensor& mu, const Tensor& rstd,
+                                                        const Tensor& weight, double eps) {
   if (!differentiated()) return tenon::_batch_norm_backward(grad, input, mu, rstd, weight);
   const Tensor w = weight.defined() ? of_channels(weight, input.dim()) : weight;
   const Dims dims = all_but_channels(input.dim());
-  return input_gradient(grad, Normal(input, dims, eps, true), w, dims, true);
-}
-
-Tensor batch_norm_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,
-                                  const Tensor& rstd, const Tensor& weight, double eps) {
-  if (!differentiated()) return tenon::_batch_norm_backward_weight(grad, input, mu, rstd);
-  const Normal n(input, all_but_channels(input.dim()), eps, true);
-  return sum_to_channels(tenon::mul(grad, n.x));
+  const Normal n(input, dims, eps, true);
+  return {input_gradient(grad, n, w, dims, true), sum_to_channels(tenon::mul(grad, n.x)),
+          sum_to_channels(grad)};
 }
 
 Tensor batch_norm_inference_gradient(const Tensor& grad, const Tensor& weight, const Tensor& running_var,

@@ -3,6 +3,8 @@
 // order. Used by formulas of derivatives.
 #pragma once
 
+#include <tuple>
+
 #include "tenon/core/tensor.h"
 
 namespace tenon::ops {
@@ -17,10 +19,10 @@ Tensor rms_norm_input_gradient(const Tensor& grad, const Tensor& input, const Te
                                const Tensor& weight, IntArrayRef normalized_shape, double eps);
 Tensor rms_norm_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& rstd,
                                 const Tensor& weight, IntArrayRef normalized_shape, double eps);
-Tensor batch_norm_input_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,
-                                 const Tensor& rstd, const Tensor& weight, double eps);
-Tensor batch_norm_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,
-                                  const Tensor& rstd, const Tensor& weight, double eps);
+/// By input, weight and bias.
+std::tuple<Tensor, Tensor, Tensor> batch_norm_gradients(const Tensor& grad, const Tensor& input,
+                                                        const Tensor& mu, const Tensor& rstd,
+                                                        const Tensor& weight, double eps);
 Tensor batch_norm_inference_gradient(const Tensor& grad, const Tensor& weight, const Tensor& running_var,
                                      double eps);
 Tensor batch_norm_inference_weight_gradient(const Tensor& grad, const Tensor& input,

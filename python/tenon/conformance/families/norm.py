@@ -188,17 +188,7 @@ def _batch_backward(g, x, mu, rstd, weight):
     n, axes = x.ndim, _others(x)
     x, r = (x - _channels(mu, n)) * _channels(rstd, n), _channels(rstd, n)
     t = r * (g - g.mean(axes, keepdims=True) - x * (g * x).mean(axes, keepdims=True))
-    return t if weight is None else t * _channels(weight, n)
-
-
-def _batch_backward_weight_samples(m):
-    for s in _batch_backward_samples(m):
-        yield sample(*s.args[:4])
-
-
-def _batch_backward_weight(g, x, mu, rstd):
-    n = x.ndim
-    return (g * (x - _channels(mu, n)) * _channels(rstd, n)).sum(_others(x))
+    return t if weight is None else t * _channels(weight, n), (g * x).sum(axes), g.sum(axes)
 
 
 def _native(name, samples, reference, **options):
@@ -409,5 +399,4 @@ ROWS = [
     _product("_rms_norm_backward_weight", _backward_samples(1, False),
              lambda g, x, rstd, shape: (g * x * rstd).sum(tuple(range(x.ndim - len(shape))))),
     _product("_batch_norm_backward", _batch_backward_samples, _batch_backward),
-    _product("_batch_norm_backward_weight", _batch_backward_weight_samples, _batch_backward_weight),
 ]

@@ -44,6 +44,14 @@ number $0 float
 %0.2(%0.1) float32[16384] = aten::tanh_(%0.1 float32[16384])
 )";
 
+constexpr const char* kInsideInPlace = R"(graph 1
+storage %0 65536 cpu input
+storage %1 65536 cpu output
+number $0 float
+%0.1(%0.0) float32[16384] = aten::add_.Tensor(%0.0 float32[16384], %0.0 float32[16384], 1)
+%1.0 float32[16384] = aten::mul.Scalar(%0.1 float32[16384], $0)
+)";
+
 /// With its one region.
 Graph fused(const char* text) {
   set_num_threads(1);  // so that times are the region's, whatever else runs here
@@ -92,7 +100,7 @@ void wait(const RegionProgram::Arguments&) {
 constexpr double kPlenty = 5e9;
 
 class RegionTuner : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Regions, RegionTuner, ::testing::Values(kProduct, kLoop, kInPlace));
+INSTANTIATE_TEST_SUITE_P(Regions, RegionTuner, ::testing::Values(kProduct, kLoop, kInPlace, kInsideInPlace));
 
 TEST_P(RegionTuner, TakesNothingThatComputesSomethingElse) {
   const Graph g = fused(GetParam());

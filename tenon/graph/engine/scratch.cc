@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstring>
 #include <span>
@@ -109,18 +110,29 @@ Scratch::Scratch(const Graph& g, const Node& node) {
   for (const Use& u : g.uses(node)) {
     if (u.value != kNone) add(g.values[u.value].storage, u.geometry);
   }
+  const auto is_read = [&](StorageId id) {
+    return std::ranges::any_of(
+        g.uses(node), [&](const Use& u) { return u.value != kNone && g.values[u.value].storage == id; });
+  };
   for (const Def& d : g.defs(node)) {
     const StorageId id = g.values[d.value].storage;
-    const bool is_new = !blocks_.contains(id);
     add(id, d.geometry);
-    reads_what_it_writes_ |= !is_new;
+    if (problem_.empty()) blocks_[id].is_result = true;
   }
   if (!problem_.empty()) return;
-  for (const Def& d : g.defs(node)) {
-    Block& block = blocks_[g.values[d.value].storage];
-    const auto* const bytes = reinterpret_cast<const std::byte*>(block.storage.address());
-    block.before.assign(bytes, bytes + block.storage.nbytes());
-  }
+  const auto keep = [&](const Node& writer) {
+    for (const Def& d : g.defs(writer)) {
+      const auto found = blocks_.find(g.values[d.value].storage);
+      if (found == blocks_.end()) continue;
+      Block& block = found->second;
+      const auto* const bytes = reinterpret_cast<const std::byte*>(block.storage.address());
+      block.before.assign(bytes, bytes + block.storage.nbytes());
+      reads_what_it_writes_ |= is_read(found->first);
+    }
+  };
+  keep(node);
+  // Members may write into what the region reads, where nothing reads it after them.
+  if (node.region) std::ranges::for_each(node.region->members, keep);
   const auto tensor = [&](StorageId storage, GeometryId id) {
     const Geometry& from = g.geometry(id);
     auto impl =
@@ -144,7 +156,7 @@ void Scratch::reset() {
 std::vector<std::byte> Scratch::results() const {
   std::vector<std::byte> all;
   for (const auto& [id, block] : blocks_) {
-    if (block.before.empty()) continue;
+    if (!block.is_result) continue;
     const auto* const bytes = reinterpret_cast<const std::byte*>(block.storage.address());
     const size_t begin = all.size();
     all.insert(all.end(), bytes, bytes + block.storage.nbytes());

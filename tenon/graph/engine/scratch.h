@@ -25,7 +25,7 @@ class Scratch {
   /// Why nothing can run on it; empty if it can.
   const std::string& problem() const noexcept { return problem_; }
   RegionProgram::Arguments arguments() const noexcept { return {uses_, defs_, numbers_}; }
-  /// What the node writes is as it was before the first run.
+  /// What the node, or a member of its region, writes is as it was before the first run.
   void reset();
   /// Whether a run finds other values than the one before left it, without a reset.
   bool is_changed_by_runs() const noexcept { return reads_what_it_writes_; }
@@ -38,6 +38,7 @@ class Scratch {
     tenon::Storage storage;
     DType dtype;
     std::vector<std::byte> before;  ///< Of what is written.
+    bool is_result = false;
   };
 
   std::map<StorageId, Block> blocks_;

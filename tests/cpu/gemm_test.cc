@@ -115,7 +115,7 @@ TYPED_TEST(Gemm, APackedRightMatrixAndABiasHaveTheDefinedBitsOnEveryInstructionS
     Matrix<T> c(m, n, n + 3, 1);
     const int64_t panels = (n + kWidth - 1) / kWidth;
     Matrix<T> packed(panels * k, kWidth, kWidth, 1);
-    std::vector<T> bias(static_cast<size_t>(n));
+    std::vector<T> bias(static_cast<size_t>(std::max(m, n)));
     a.fill(random_value<T>), b.fill(random_value<T>), packed.fill(random_value<T>), c.fill(random_value<T>);
     for (T& x : bias) x = random_value<T>();
     for (int64_t p = 0; p < k; ++p)
@@ -123,17 +123,18 @@ TYPED_TEST(Gemm, APackedRightMatrixAndABiasHaveTheDefinedBitsOnEveryInstructionS
     const auto before = c;
     for (const CpuTarget target : supported_cpu_targets()) {
       for (const bool is_packed : {false, true}) {
-        for (const T* added : {static_cast<const T*>(nullptr), static_cast<const T*>(bias.data())}) {
+        for (const char added : {'-', 'n', 'm'}) {  // no bias, one for each column, one for each row
           c = before;
           auto expected = before;
           for (int64_t i = 0; i<m; i += m> 100 ? 37 : 1) {
             for (int64_t j = 0; j<n; j += n> 1000 ? 31 : 1) {
               const T product = defined(a, b, i, j, T(1), T(0), T(0));
-              expected.at(i, j) = added ? product + added[j] : product;
+              expected.at(i, j) =
+                  added == '-' ? product : product + bias[static_cast<size_t>(added == 'n' ? j : i)];
             }
           }
           GemmArgs<T> g = args_of(a, b, c);
-          g.bias = added;
+          if (added != '-') (added == 'n' ? g.bias : g.row_bias) = bias.data();
           if (is_packed) g.b = packed.data(), g.b_row = kWidth, g.b_panel = k * kWidth;
           run_on(target, g);
           for (int64_t i = 0; i<m; i += m> 100 ? 37 : 1) {

@@ -36,6 +36,10 @@ void scale(const GemmArgs<T>& g, HalfGemmScale half) {
       std::copy_n(g.bias, g.n, g.c + i * g.c_row);
       continue;
     }
+    if (g.row_bias) {
+      std::fill_n(g.c + i * g.c_row, g.n, g.row_bias[i]);
+      continue;
+    }
     for (int64_t j = 0; j < g.n; ++j) {
       T& c = g.c[i * g.c_row + j * g.c_col];
       if constexpr (std::is_integral_v<T>) {
@@ -120,6 +124,7 @@ void run_parallel(const GemmArgs<T>& g, HalfGemmScale half) {
       part.a += i0 * g.a_row, part.c += i0 * g.c_row + j0 * g.c_col;
       part.b += g.b_panel != 0 ? j0 / kStep * g.b_panel : j0 * g.b_col;
       if (g.bias) part.bias += j0;
+      if (g.row_bias) part.row_bias += i0;
       run(part, half);
     }
   });
@@ -131,7 +136,7 @@ void any_gemm(const GemmArgs<T>& args, HalfGemmScale half) {
   if (args.k <= 0) return scale(args, half);
   // The kernels vectorise along rows of C: let them be its contiguous direction, and the longer one of a
   // vector.
-  const bool fixed = args.bias || args.b_panel != 0;
+  const bool fixed = args.bias || args.row_bias || args.b_panel != 0;
   const bool turn = !fixed && (args.n == 1 ? args.m > 1 : args.m > 1 && args.c_col != 1 && args.c_row == 1);
   GemmArgs<T> g = turn ? transposed(args) : args;
   settle_strides(g);
@@ -144,7 +149,8 @@ void any_gemm_batched(const BatchedGemmArgs<T>& args, HalfGemmScale half) {
   if (args.batch == 1) return any_gemm(one, half);
   if (args.batch <= 0) return;
   // One right operand for all, and rows that continue from entry to entry: a single product of more rows.
-  if (args.b_batch == 0 && args.a_batch == one.m * one.a_row && args.c_batch == one.m * one.c_row) {
+  if (args.b_batch == 0 && args.a_batch == one.m * one.a_row && args.c_batch == one.m * one.c_row &&
+      !one.row_bias) {
     GemmArgs<T> all = one;
     all.m = one.m * args.batch;
     return any_gemm(all, half);

@@ -32,6 +32,8 @@ struct GemmArgs {
   T beta = T(0);  ///< 0: C is written without being read
   /// Not null: [n], of float or double, added to each row of alpha * A B; beta is 0, and c_col 1.
   const T* bias = nullptr;
+  /// The same, [m], added to each column.
+  const T* row_bias = nullptr;
   /// Not 0: B, of float or double, is packed, as panels that are so far apart, each [k, kGemmPanel]; what the
   /// last one has after the last column is not used. c_col is 1.
   int64_t b_panel = 0;
@@ -45,9 +47,9 @@ inline constexpr int64_t kGemmBlock = 256;
 ///
 /// The bits of an element depend on its row of A, its column of B, alpha, beta and itself, and on nothing
 /// else: within each block of kGemmBlock, s = fma(a, b, s) in ascending k from s = 0; the blocks' sums are
-/// added in order; the total t becomes alpha * t + beta * c, or alpha * t + bias, each operation rounded.
-/// Integers wrap. k = 0 gives beta * C (zeros for beta = 0), or the bias. Runs on several threads when the
-/// product is large enough to pay for them. T: float, double, int32_t, int64_t.
+/// added in order; the total t becomes alpha * t + beta * c, or alpha * t + bias (of either kind), each
+/// operation rounded. Integers wrap. k = 0 gives beta * C (zeros for beta = 0), or the bias. Runs on several
+/// threads when the product is large enough to pay for them. T: float, double, int32_t, int64_t.
 template <class T>
 void gemm(const GemmArgs<T>& args);
 

@@ -328,8 +328,35 @@ bool read_in_place(const GemmArgs<T>& g) {
 }
 
 template <class T>
+void product(const GemmArgs<T>& g);
+
+/// In slices of columns, which stay in L2 until the biases of their rows are added.
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void product_with_row_bias(D d, const GemmArgs<T>& g) {
+  constexpr int64_t kSlice = (int64_t{1} << 18) / sizeof(T), kStep = 8 * kGemmPanel<T>;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t columns = std::max(kStep, kSlice / g.m / kStep * kStep);
+  GemmArgs<T> slice = g;
+  slice.row_bias = nullptr;
+  for (int64_t j = 0; j < g.n; j += columns) {
+    slice.n = std::min(columns, g.n - j);
+    slice.b = g.b + (g.b_panel != 0 ? panel_offset<T>(g.b_panel, j) : j * g.b_col);
+    slice.c = g.c + j;
+    product(slice);
+    for (int64_t i = 0; i < g.m; ++i) {
+      const auto bias = hn::Set(d, g.row_bias[i]);
+      T* c = slice.c + i * g.c_row;
+      int64_t at = 0;
+      for (; at + lanes <= slice.n; at += lanes) hn::StoreU(hn::Add(hn::LoadU(d, c + at), bias), d, c + at);
+      for (; at < slice.n; ++at) c[at] += g.row_bias[i];
+    }
+  }
+}
+
+template <class T>
 void product(const GemmArgs<T>& g) {
   const hn::ScalableTag<T> d;
+  if (g.row_bias) return product_with_row_bias(d, g);
   constexpr int64_t kFewColumns = 512 / sizeof(T);
   constexpr int64_t kSmallLeft = 32768 / sizeof(T);  // stays in L1 without being packed
   if (g.k == 1 && g.b_col == 1 && g.b_panel == 0 && !g.bias && final_output(g).plain()) {

@@ -265,8 +265,7 @@ void multiply_positions(const WindowProduct<T>& p, const Image& input, const Ima
   }
 }
 
-/// Where positions are inside, each entry of the batch is such a matrix, transposed. The bias is there before
-/// the product is added.
+/// Where positions are inside, each entry of the batch is such a matrix, transposed.
 template <class T>
 void multiply_planes(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
                      const WindowNumbers& g) {
@@ -278,15 +277,14 @@ void multiply_planes(const WindowProduct<T>& p, const Image& input, const Image&
   m.a_row = p.weights.row / kItem, m.a_col = p.weights.channel / kItem;
   m.b_row = input.stride1 / kItem, m.b_col = 1;
   m.c_row = out.stride1 / kItem, m.c_col = 1;
-  m.alpha = p.alpha, m.beta = p.bias ? T(1) : T(0);
+  m.alpha = p.alpha;
   all.batch = input.size0;
   all.b_batch = input.stride0 / kItem, all.c_batch = out.stride0 / kItem;
   for (int64_t group = 0; group < g.groups; ++group) {
     m.a = reinterpret_cast<const T*>(weight.data + group * p.weights_group);
     m.b = reinterpret_cast<const T*>(input.data + group * p.windows_group);
     m.c = reinterpret_cast<T*>(out.data + group * p.out_group);
-    for (int64_t row = 0; p.bias && row < all.batch * m.m; ++row)
-      std::fill_n(m.c + row / m.m * all.c_batch + row % m.m * m.c_row, m.n, p.bias[group * m.m + row % m.m]);
+    m.row_bias = p.bias ? p.bias + group * m.m : nullptr;
     gemm_batched(all);
   }
 }

@@ -18,7 +18,7 @@ constexpr int64_t kShortRow = 192;
 // Elements up to which that costs less than a call by itself.
 constexpr int64_t kFewElements = 2048;
 
-/// Rows in whose order elements lie side by side, all of a row or pieces of it.
+/// Rows whose elements are side by side, all of a row or pieces of it.
 bool is_worth_it(const LoweredCall& call) {
   int64_t length = 1;
   bool side_by_side = false;

@@ -46,7 +46,7 @@ class Clusters {
     bool lowered = false;  ///< All members are expressions.
 
     /// What it costs to transpose an operand or a result, in steps of a flat loop; 0 where rows, and their
-    /// pieces, are long enough to be read as they lie, or few.
+    /// pieces, are long enough to be read in place, or few.
     int64_t transposition_cost() const;
     NodeId place() const noexcept { return members.back(); }
   };

@@ -136,6 +136,13 @@ HWY_NOINLINE void store_tile(const WindowProduct<T>& w, const T* tile, size_t wi
                              size_t columns, char* out, const int64_t* places, const T* bias) {
   constexpr int64_t kItem = sizeof(T);
   const bool plain = w.alpha == T(1) && w.beta == T(0);
+  if (plain && w.out_same_type) {
+    for (size_t i = 0; i < rows; ++i, tile += width, out += w.out_row) {
+      for (size_t j = 0; j < columns; ++j)
+        *reinterpret_cast<T*>(out + places[j]) = bias ? plus(tile[j], bias[i]) : tile[j];
+    }
+    return;
+  }
   for (size_t i = 0; i < rows; ++i, tile += width, out += w.out_row) {
     T line[kTileVecs * hn::MaxLanes(hn::ScalableTag<T>())];
     for (size_t j = 0; j < columns; ++j) {

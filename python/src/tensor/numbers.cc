@@ -43,16 +43,23 @@ bool derives_from(PyObject* o, const char* name) noexcept {
 
 int64_t int_value(PyObject* o) {
   int overflow = 0;
-  int64_t value;
-  if (PyLong_Check(o)) {
-    value = PyLong_AsLongLongAndOverflow(o, &overflow);
-  } else {
-    const Ref index(checked(PyNumber_Index(o)));
-    value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-  }
+  const int64_t value = PyLong_AsLongLongAndOverflow(o, &overflow);
   if (overflow) throw_error(ErrorKind::Value, "an integer beyond 64 bits: " + shown_integer(o));
   if (value == -1 && PyErr_Occurred()) throw PythonError();
   return value;
+}
+
+/// Of an int, or of what has an __index__. False where that raises a TypeError, as those of other libraries'
+/// tensors do, which are no numbers.
+bool parse_index(PyObject* o, int64_t& out) {
+  const Ref index(PyNumber_Index(o));
+  if (index) {
+    out = int_value(index.get());
+    return true;
+  }
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
+  PyErr_Clear();
+  return false;
 }
 
 double float_value(PyObject* o) {
@@ -120,8 +127,7 @@ bool parse_int(PyObject* o, int64_t& out) {
   if (!PyLong_Check(o) &&
       (!PyIndex_Check(o) || is_numpy_array(o) || numpy_scalar_kind(Py_TYPE(o)) == NumberKind::Bool))
     return false;
-  out = int_value(o);
-  return true;
+  return parse_index(o, out);
 }
 
 bool parse_float(PyObject* o, double& out) {
@@ -177,8 +183,9 @@ bool parse_scalar(PyObject* o, Scalar& out) {
     out = t.item();
     return true;
   }
-  if (!PyIndex_Check(o) || is_numpy_array(o)) return false;
-  out = Scalar(int_value(o));
+  int64_t value = 0;
+  if (!PyIndex_Check(o) || is_numpy_array(o) || !parse_index(o, value)) return false;
+  out = Scalar(value);
   return true;
 }
 

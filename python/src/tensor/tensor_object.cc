@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include <cstddef>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -150,6 +151,15 @@ TensorObject* new_plain_object() noexcept {
 }
 
 }  // namespace
+
+std::string type_name(PyObject* o) {
+  const char* const name = Py_TYPE(o)->tp_name;
+  if (is_tensor(o) || std::strcmp(name, "Tensor") != 0) return is_tensor(o) ? "Tensor" : name;
+  const Ref module(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__module__"));
+  const char* const text = module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : nullptr;
+  if (!text) PyErr_Clear();
+  return text ? std::string(text) + ".Tensor" : name;
+}
 
 bool g_graph_has_python = false;
 

@@ -2,6 +2,8 @@
 // every file that takes tensors from Python or returns them.
 #pragma once
 
+#include <string>
+
 #include "python/src/interpreter/reference.h"
 #include "tenon/core/tensor.h"
 
@@ -23,8 +25,8 @@ extern PyTypeObject tensor_type;
 inline bool is_tensor(PyObject* o) noexcept {
   return Py_IS_TYPE(o, &tensor_type) || PyType_IsSubtype(Py_TYPE(o), &tensor_type);
 }
-/// The name of an object's type in error messages: "Tensor", "list".
-inline const char* type_name(PyObject* o) noexcept { return is_tensor(o) ? "Tensor" : Py_TYPE(o)->tp_name; }
+/// The name of an object's type in error messages: "Tensor", "list"; "torch.Tensor" of another library's.
+std::string type_name(PyObject* o);
 
 /// Whether the graph has ever referred to a Python object; from then on, the collector tracks the objects of
 /// tensors with a history. Guarded by the interpreter lock.

@@ -138,6 +138,11 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
 
 namespace {
 
+void check_running(const Tensor& mean, const Tensor& var, const char* op) {
+  TENON_CHECK(mean.defined() == var.defined(), Value,
+              fmt::format("{}: expected both or neither of `running_mean` and `running_var`", op));
+}
+
 /// With the mean and 1 / deviation of each channel in training, otherwise two tensors of no elements.
 std::tuple<Tensor, Tensor, Tensor> norm_of_batch(const Tensor& input, const Tensor& weight,
                                                  const Tensor& bias, const Tensor& running_mean,
@@ -150,12 +155,19 @@ std::tuple<Tensor, Tensor, Tensor> norm_of_batch(const Tensor& input, const Tens
   check_shaped(bias, IntArrayRef(channels), op, "bias");
   check_shaped(running_mean, IntArrayRef(channels), op, "running_mean");
   check_shaped(running_var, IntArrayRef(channels), op, "running_var");
+  check_running(running_mean, running_var, op);
   if (training && none) {
     const Tensor statistics = tenon::empty({0}, input.options());
     return {input.clone(), statistics, statistics};
   }
   if (training) {
-    const auto [out, mean, rstd, var] = tenon::_batch_norm_training(input, weight, bias, eps);
+    // Statistics are float32 where an operand is: what the running ones keep must not be rounded to half
+    // precision on the way.
+    const bool half = input.dtype() == DType::Float16 || input.dtype() == DType::BFloat16;
+    const bool wide = half && running_mean.defined() && running_mean.dtype() == DType::Float32;
+    const Tensor own =
+        wide && !weight.defined() ? tenon::ones({channels}, input.options().dtype(DType::Float32)) : weight;
+    const auto [out, mean, rstd, var] = tenon::_batch_norm_training(input, own, bias, eps);
     if (channels > 0) follow(running_mean, running_var, mean, var, input.numel() / channels, momentum);
     return {out, mean, rstd};
   }
@@ -219,6 +231,7 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
   check_shaped(bias, IntArrayRef(channels), "instance_norm", "bias");
   check_shaped(running_mean, IntArrayRef(channels), "instance_norm", "running_mean");
   check_shaped(running_var, IntArrayRef(channels), "instance_norm", "running_var");
+  check_running(running_mean, running_var, "instance_norm");
   // Every channel of every sample is a channel of its own.
   const auto repeated = [&](const Tensor& t) {
     return t.defined() ? t.unsqueeze(0).expand({batch, channels}).reshape({batch * channels}) : t;

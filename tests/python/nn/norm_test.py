@@ -307,3 +307,22 @@ def test_a_batch_of_no_elements_in_one_dimension_has_no_channels(training):
     for norm in (F.batch_norm, F.instance_norm):
         with pytest.raises(RuntimeError, match=r"_norm: expected `input` to have a batch and a channel dimension, got \[3\]"):
             norm(tenon.ones(3), tenon.zeros(3), tenon.ones(3))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_batch_norm_of_half_precision_without_weight_keeps_statistics_in_float32(dtype):
+    x = np.random.default_rng(0).standard_normal((8, 3, 16)) * 400 + 3
+    given = tenon.tensor(x.tolist()).to(getattr(tenon, dtype)).requires_grad_()
+    exact = np.array(given.detach().double().tolist())
+    norm = tenon.nn.BatchNorm1d(3, affine=False, momentum=1.0)
+    norm(given).sum().backward()
+    np.testing.assert_allclose(norm.running_mean.numpy(), exact.mean((0, 2)), rtol=1e-5)
+    np.testing.assert_allclose(norm.running_var.numpy(), exact.var((0, 2), ddof=1), rtol=1e-5)
+    assert given.grad.dtype == given.dtype
+
+
+@pytest.mark.parametrize("given", [(tenon.zeros(3), None), (None, tenon.ones(3))])
+def test_running_statistics_are_given_both_or_neither(given):
+    for norm in (tenon.nn.functional.batch_norm, tenon.nn.functional.instance_norm):
+        with pytest.raises(ValueError, match=r"_norm: expected both or neither of `running_mean` and `running_var`"):
+            norm(tenon.ones(2, 3, 4), *given)

@@ -396,3 +396,16 @@ def test_a_function_that_is_given_names_itself():
                  lambda: tenon.utils.checkpoint.checkpoint(f, tenon.ones(2, 3), use_reentrant=False)):  # fmt: skip
         with pytest.raises(RuntimeError, match="^mm: "):
             call()
+
+
+def test_tensors_of_other_libraries_are_called_by_their_names():
+    def no_index(self):
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+
+    theirs = type("Tensor", (), {"__module__": "torch", "__index__": no_index})()
+    with pytest.raises(TypeError, match=r"argument 'input' must be Tensor, not torch\.Tensor"):
+        tenon.relu(theirs)
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+"):
+        tenon.ones(2) + theirs
+    with pytest.raises(TypeError, match=r"no signature takes \(torch\.Tensor\)"):
+        tenon.ones(2).sum(theirs)

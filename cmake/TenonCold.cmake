@@ -10,7 +10,7 @@ file(GLOB cold CONFIGURE_DEPENDS
      cache/*.cc
      core/*_report.cc core/memory_history.cc core/memory_snapshot.cc core/memory_stats.cc
      dispatch/introspect.cc dispatch/invariants.cc dispatch/library*.cc dispatch/load.cc dispatch/trace*.cc
-     graph/engine/scratch.cc graph/fuse/race.cc
+     graph/engine/trial_memory.cc graph/fuse/race.cc
      graph/ir/region.cc graph/ir/verify*.cc graph/plan/plan.cc graph/plan/report.cc
      graph/plan/store.cc graph/plan/timing.cc graph/plan/tuner.cc graph/text/*.cc
      io/*.cc

@@ -9,7 +9,7 @@
 #include "tenon/core/error.h"
 #include "tenon/core/tensor.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/graph/engine/scratch.h"
+#include "tenon/graph/engine/trial_memory.h"
 #include "tenon/graph/text/text.h"
 
 namespace tenon::builder {

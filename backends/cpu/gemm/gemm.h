@@ -32,7 +32,7 @@ struct GemmArgs {
   T beta = T(0);  ///< 0: C is written without being read
   /// Not null: [n], of float or double, added to each row of alpha * A B; beta is 0, and c_col 1.
   const T* bias = nullptr;
-  /// The same, [m], added to each column.
+  /// Not null: [m], likewise: one number for each row of C, added to all of the row.
   const T* row_bias = nullptr;
   /// Not 0: B, of float or double, is packed, as panels that are so far apart, each [k, kGemmPanel]; what the
   /// last one has after the last column is not used. c_col is 1.

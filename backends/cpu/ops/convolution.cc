@@ -227,8 +227,8 @@ bool positions_inside(const Image& t) {
 
 /// Whether windows are one element each, and all operands have the type in which they are multiplied.
 template <class T>
-bool is_pointwise(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
-                  const WindowNumbers& g) {
+bool has_one_tap(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
+                 const WindowNumbers& g) {
   constexpr int64_t kItem = sizeof(T);
   const std::array<int64_t, kWindowAxes> ones{1, 1, 1}, zeros{};
   return weight.sizes == ones && g.stride == ones && g.padding == zeros && input.sizes == out.sizes &&
@@ -294,7 +294,7 @@ template <class T>
 bool multiply(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
               const WindowNumbers& g) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (!is_pointwise(p, input, weight, out, g)) return false;
+    if (!has_one_tap(p, input, weight, out, g)) return false;
     if (p.windows.channels > 1 && out.size1 > 1 && channels_inside(input) && channels_inside(out)) {
       multiply_positions(p, input, weight, out, g);
       return true;

@@ -1,5 +1,5 @@
 // PartLoop: the expression of a RegionPart, run over some rows of its loop; and the numbers of a region. Used
-// by the composed engine.
+// by the composed engine and oneDNN's.
 #pragma once
 
 #include <memory>

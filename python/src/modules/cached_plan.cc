@@ -144,7 +144,8 @@ void take_other(CachedPlanObject* self, Call& call, size_t i) {
         PyExc_TypeError,
         "%s: argument '%U' is a %s; a plan depends on tensors, numbers, str, bool, None, dtypes and lists "
         "of ints",
-        self->plans->name().c_str(), PyTuple_GET_ITEM(self->names, static_cast<Py_ssize_t>(i)), type_name(o));
+        self->plans->name().c_str(), PyTuple_GET_ITEM(self->names, static_cast<Py_ssize_t>(i)),
+        type_name(o).c_str());
     throw PythonError();
   }
 }

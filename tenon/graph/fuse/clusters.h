@@ -45,8 +45,8 @@ class Clusters {
     Dims sizes, over;
     bool lowered = false;  ///< All members are expressions.
 
-    /// What it costs to transpose an operand or a result, in steps of a flat loop; 0 where rows, and their
-    /// pieces, are long enough to be read in place, or few.
+    /// How many flat members must be saved to pay for one more operand or result, which is transposed where
+    /// rows, or their pieces, are short; 0 where they are long enough to be read in place, or few.
     int64_t transposition_cost() const;
     NodeId place() const noexcept { return members.back(); }
   };

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "tenon/graph/engine/scratch.h"
+#include "tenon/graph/engine/trial_memory.h"
 #include "tenon/graph/plan/plan.h"
 
 namespace tenon::graph {

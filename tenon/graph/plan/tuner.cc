@@ -7,7 +7,7 @@
 
 #include "tenon/core/error.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/graph/engine/scratch.h"
+#include "tenon/graph/engine/trial_memory.h"
 #include "tenon/graph/ir/region.h"
 #include "tenon/graph/plan/instance.h"
 
@@ -17,7 +17,7 @@ namespace {
 bool is_loop(const Node& region) { return region.region->anchor_member == kNone; }
 
 // How far a vendor's engine may be from ours; each is within the bound of docs/compile.md: numbers
-// of the scratch memory are at most 1, and a prologue makes at most 8 of them, as 1/x does.
+// of the trial memory are at most 1, and a prologue makes at most 8 of them, as 1/x does.
 class Bound {
  public:
   Bound(const Graph& g, const Node& node) {
@@ -60,12 +60,12 @@ std::vector<double> all_as_doubles(std::span<const Tensor> tensors) {
 /// What the first run of each candidate is held against.
 class Judge {
  public:
-  Judge(const Graph& g, const Node& region, Scratch& scratch) : g_(g), region_(region), scratch_(scratch) {}
+  Judge(const Graph& g, const Node& region, TrialMemory& memory) : g_(g), region_(region), memory_(memory) {}
 
   void set_reference(const RegionProgram& program) {
     run(program);
-    wanted_ = scratch_.results();
-    wanted_numbers_ = all_as_doubles(scratch_.arguments().defs);
+    wanted_ = memory_.results();
+    wanted_numbers_ = all_as_doubles(memory_.arguments().defs);
   }
   /// Why a candidate is not taken; empty if it may be.
   std::string verdict(const Candidate& candidate) {
@@ -75,20 +75,20 @@ class Judge {
       return e.what();
     }
     if (!candidate.is_exact) return vendors_verdict();
-    if (scratch_.results() != wanted_) return "wrong: it has other bits than the calls of the region";
+    if (memory_.results() != wanted_) return "wrong: it has other bits than the calls of the region";
     return {};
   }
 
  private:
   void run(const RegionProgram& program) {
-    scratch_.reset();
+    memory_.reset();
     bool clobbered_inputs = false;
-    program.run(scratch_.arguments(), clobbered_inputs);
+    program.run(memory_.arguments(), clobbered_inputs);
   }
   std::string vendors_verdict() const {
     if (is_loop(region_)) return {};
     const Bound bound(g_, region_);
-    const std::vector<double> got = all_as_doubles(scratch_.arguments().defs);
+    const std::vector<double> got = all_as_doubles(memory_.arguments().defs);
     for (size_t i = 0; i < got.size(); ++i) {
       if (!bound.holds(wanted_numbers_[i], got[i]))
         return fmt::format("wrong: {} where {} is right, which is out of the bound", got[i],
@@ -99,7 +99,7 @@ class Judge {
 
   const Graph& g_;
   const Node& region_;
-  Scratch& scratch_;
+  TrialMemory& memory_;
   std::vector<std::byte> wanted_;
   std::vector<double> wanted_numbers_;
 };
@@ -248,13 +248,13 @@ TuningResult tune(const Graph& g, const Node& region, std::span<const Candidate>
   const ThreadStateGuard<&ThreadState::inference_mode> normal{false};
   TuningResult tuned;
   for (const Candidate& c : candidates) tuned.trials.push_back({.name = c.name()});
-  Scratch scratch(g, region);
+  TrialMemory memory(g, region);
   const auto give_up = [&](const std::string& why) {
     for (Trial& trial : tuned.trials) trial.reason = "not timed: " + why;
     return std::move(tuned);
   };
-  if (!scratch.problem().empty()) return give_up(scratch.problem());
-  Judge judge(g, region, scratch);
+  if (!memory.problem().empty()) return give_up(memory.problem());
+  Judge judge(g, region, memory);
   std::vector<Runner> runners;
   try {
     judge.set_reference(reference);
@@ -267,11 +267,11 @@ TuningResult tune(const Graph& g, const Node& region, std::span<const Candidate>
     tuned.trials[i].is_late = i > 0 && budget.left() < 0;
     tuned.trials[i].reason = tuned.trials[i].is_late ? budget.spent() : judge.verdict(candidates[i]);
     Runner& runner = runners.emplace_back();
-    runner.run = [&scratch, program] {
+    runner.run = [&memory, program] {
       bool clobbered_inputs = false;
-      program->run(scratch.arguments(), clobbered_inputs);
+      program->run(memory.arguments(), clobbered_inputs);
     };
-    if (scratch.is_changed_by_runs()) runner.prepare = [&scratch] { scratch.reset(); };
+    if (memory.is_changed_by_runs()) runner.prepare = [&memory] { memory.reset(); };
   }
   if (std::ranges::all_of(tuned.trials, [](const Trial& t) { return !t.reason.empty(); })) return tuned;
   tuned.winner = race(runners, tuned.trials, budget);

@@ -59,18 +59,19 @@ int64_t channels_of(const Tensor& input, const char* op) {
 
 /// Moves running statistics by `momentum` towards those of a batch of `n` elements a channel, if there are
 /// any.
-void follow(const Tensor& running_mean, const Tensor& running_var, const Tensor& mean, const Tensor& var,
-            int64_t n, double momentum) {
+void update_running(const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
+                    const Tensor& var, int64_t n, double momentum) {
   if (n == 0) return;
   const NoGradGuard no_grad;
-  const auto move = [&](const Tensor& running, const Tensor& seen) {
+  const auto approach = [&](const Tensor& running, const Tensor& seen) {
     if (!running.defined()) return;
     Tensor to = running;
     to.copy_(tenon::add(tenon::mul(to, Scalar(1 - momentum)), tenon::mul(seen, Scalar(momentum))));
   };
-  move(running_mean, mean.detach());
+  approach(running_mean, mean.detach());
   if (running_var.defined())
-    move(running_var, tenon::mul(var.detach(), Scalar(static_cast<double>(n) / static_cast<double>(n - 1))));
+    approach(running_var,
+             tenon::mul(var.detach(), Scalar(static_cast<double>(n) / static_cast<double>(n - 1))));
 }
 
 }  // namespace
@@ -168,7 +169,8 @@ std::tuple<Tensor, Tensor, Tensor> norm_of_batch(const Tensor& input, const Tens
     const Tensor own =
         wide && !weight.defined() ? tenon::ones({channels}, input.options().dtype(DType::Float32)) : weight;
     const auto [out, mean, rstd, var] = tenon::_batch_norm_training(input, own, bias, eps);
-    if (channels > 0) follow(running_mean, running_var, mean, var, input.numel() / channels, momentum);
+    if (channels > 0)
+      update_running(running_mean, running_var, mean, var, input.numel() / channels, momentum);
     return {out, mean, rstd};
   }
   TENON_CHECK(

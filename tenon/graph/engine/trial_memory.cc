@@ -1,4 +1,4 @@
-#include "tenon/graph/engine/scratch.h"
+#include "tenon/graph/engine/trial_memory.h"
 
 #include <fmt/format.h>
 
@@ -94,7 +94,7 @@ void unify_nans(std::span<std::byte> bytes, DType dtype) {
 
 }  // namespace
 
-Scratch::Scratch(const Graph& g, const Node& node) {
+TrialMemory::TrialMemory(const Graph& g, const Node& node) {
   uint64_t nbytes = 0;
   const auto add = [&](StorageId id, GeometryId geometry) {
     if (blocks_.contains(id)) return;
@@ -146,14 +146,14 @@ Scratch::Scratch(const Graph& g, const Node& node) {
   for (const Scalar::Kind kind : g.numbers) numbers_.push_back(one(kind));
 }
 
-void Scratch::reset() {
+void TrialMemory::reset() {
   for (auto& [id, block] : blocks_) {
     if (!block.before.empty())
       std::memcpy(reinterpret_cast<void*>(block.storage.address()), block.before.data(), block.before.size());
   }
 }
 
-std::vector<std::byte> Scratch::results() const {
+std::vector<std::byte> TrialMemory::results() const {
   std::vector<std::byte> all;
   for (const auto& [id, block] : blocks_) {
     if (!block.is_result) continue;

@@ -1,5 +1,5 @@
-// Scratch: memory of its own for the tensors of one node of a graph, filled with numbers. Used by the tuner,
-// which runs regions there, so that no tensor of a program is written. Not safe for several threads.
+// TrialMemory: memory of its own for the tensors of one node of a graph, filled with numbers. Used by the
+// tuner, which runs regions there, so that no tensor of a program is written. Not safe for several threads.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ Scalar one(Scalar::Kind kind);
 /// The elements of a tensor of the host, in order; of complex ones, the real parts.
 std::vector<double> as_doubles(const Tensor& t);
 
-class Scratch {
+class TrialMemory {
  public:
-  Scratch(const Graph& graph, const Node& node);
-  Scratch(const Scratch&) = delete;
+  TrialMemory(const Graph& graph, const Node& node);
+  TrialMemory(const TrialMemory&) = delete;
 
   /// Why nothing can run on it; empty if it can.
   const std::string& problem() const noexcept { return problem_; }

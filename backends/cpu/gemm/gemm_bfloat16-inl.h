@@ -16,6 +16,7 @@
 #include "backends/cpu/gemm/flush_subnormals.h"
 #include "backends/cpu/gemm/gemm_few_rows-inl.h"
 #include "backends/cpu/gemm/gemm_halves-inl.h"
+#include "backends/cpu/gemm/gemm_kernels.h"
 #include "backends/cpu/gemm/gemm_pack-inl.h"
 #include "backends/cpu/gemm/gemm_tile_table-inl.h"
 #include "hwy/highway.h"
@@ -242,7 +243,8 @@ HWY_INLINE void few_pairs_by_columns(D d, const GemmArgs<BFloat16>& g, HalfGemmS
 template <class D>
 HWY_INLINE void packed_pairs(D d, const GemmArgs<BFloat16>& g, HalfGemmScale scale) {
   // Multiples of all tiles; a panel of B stays in L1, the block of A in L2.
-  constexpr int64_t kSliceRows = 360, kBlockColumns = 512, kBlockK = 256;
+  constexpr int64_t kBlockColumns = 512, kBlockK = 256;
+  const int64_t slice_rows = g.k <= kFewK ? kFewKRows : 360;
   constexpr auto kRows = static_cast<int64_t>(kTileRows);
   const auto width = static_cast<int64_t>(kTileVecs * hn::Lanes(d));
   const auto scratch = [](GemmScratch slot, int64_t elements) {
@@ -250,12 +252,12 @@ HWY_INLINE void packed_pairs(D d, const GemmArgs<BFloat16>& g, HalfGemmScale sca
   };
   const int64_t panel = width * std::min(g.k, kBlockK);
   const int64_t most_columns = (std::min(g.n, kBlockColumns) + width - 1) / width * width;
-  const int64_t most_rows = (std::min(g.m, kSliceRows) + kRows - 1) / kRows * kRows;
+  const int64_t most_rows = (std::min(g.m, slice_rows) + kRows - 1) / kRows * kRows;
   float* packed_a = scratch(GemmScratch::PackedA, most_rows * std::min(g.k, kBlockK));
   float* packed_b = scratch(GemmScratch::PackedB, most_columns / width * panel);
   float* totals = scratch(GemmScratch::Totals, most_rows * most_columns);
-  for (int64_t i0 = 0; i0 < g.m; i0 += kSliceRows) {
-    const int64_t rows = std::min(kSliceRows, g.m - i0);
+  for (int64_t i0 = 0; i0 < g.m; i0 += slice_rows) {
+    const int64_t rows = std::min(slice_rows, g.m - i0);
     for (int64_t j0 = 0; j0 < g.n; j0 += kBlockColumns) {
       const int64_t columns = std::min(kBlockColumns, g.n - j0);
       std::fill_n(totals, most_rows * most_columns, 0.0f);

@@ -10,6 +10,10 @@
 
 namespace tenon::cpu {
 
+/// Over few k, memory takes outputs no faster than they are made, and it takes them fastest along rows: in
+/// blocks of a few rows.
+inline constexpr int64_t kFewK = 64, kFewKRows = 48;
+
 /// C^T = B^T A^T: each product of two elements and the order of the sum are the same.
 template <class T>
 GemmArgs<T> transposed(const GemmArgs<T>& g) {

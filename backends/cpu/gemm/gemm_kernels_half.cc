@@ -21,6 +21,16 @@ namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 
 void product_of_float16(const GemmArgs<Half>& g, HalfGemmScale scale) {
+  if (g.k <= kFewK && g.m > kFewKRows && g.n > 1) {
+    // Slices of C, whose copies stay in L2.
+    GemmArgs<Half> slice = g;
+    for (int64_t i = 0; i < g.m;
+         i += kFewKRows, slice.a += kFewKRows * g.a_row, slice.c += kFewKRows * g.c_row) {
+      slice.m = std::min(kFewKRows, g.m - i);
+      product_of_float16(slice, scale);
+    }
+    return;
+  }
   const hn::ScalableTag<float> d;
   const FloatCopy<Half> a(GemmScratch::FloatA, g.m, g.k, g.a_row, g.a_col);
   const FloatCopy<Half> c(GemmScratch::FloatC, g.m, g.n, g.c_row, g.c_col);

@@ -172,10 +172,8 @@ HWY_INLINE void multiply_packed(D d, const PackedBlocks<T>& in, const TileOut<T>
 /// A B that is packed already is read where it is.
 template <class D, class S, class T = hn::TFromD<D>>
 HWY_INLINE void blocked(D d, const GemmArgs<T>& g, const S* b) {
-  // A block of A is 360 KiB and stays in L2, while B comes from L3: B comes once for each block of A. Over
-  // few k, memory takes outputs no faster than they are made, and it takes them fastest along rows.
+  // A block of A is 360 KiB and stays in L2, while B comes from L3: B comes once for each block of A.
   constexpr int64_t kMostRows = 1440 / sizeof(T) / kTileRows * kTileRows;
-  constexpr int64_t kFewK = 64, kFewKRows = 48;
   const int64_t block_rows = g.k <= kFewK ? kFewKRows : kMostRows;
   // Where a single block holds all rows of A, B is used once: in slices of 512 KiB, which stay in L2.
   constexpr int64_t kBlockColumns = 2048, kSliceColumns = 2048 / sizeof(T);

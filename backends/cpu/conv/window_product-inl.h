@@ -59,16 +59,6 @@ void multiply_tile(size_t rows, size_t vecs, int64_t k, const TileIn<T>& in, con
   }
 }
 
-/// a + b; integers wrap.
-template <class T>
-T plus(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
-  } else {
-    return a + b;
-  }
-}
-
 /// Where the elements of some neighbouring rows of Windows are, from the place of a column in the band.
 class RowOffsets {
  public:
@@ -169,17 +159,6 @@ HWY_NOINLINE void store_tile(const WindowProduct<T>& w, const T* tile, size_t wi
         j = end;
       }
     }
-  }
-}
-
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void add_bias(D d, T* c, ptrdiff_t row, size_t rows, size_t columns, const T* bias) {
-  const size_t lanes = hn::Lanes(d);
-  for (size_t i = 0; i < rows; ++i, c += row) {
-    const auto b = hn::Set(d, bias[i]);
-    size_t j = 0;
-    for (; j + lanes <= columns; j += lanes) hn::StoreU(hn::Add(hn::LoadU(d, c + j), b), d, c + j);
-    for (; j < columns; ++j) c[j] = plus(c[j], bias[i]);
   }
 }
 
@@ -356,7 +335,7 @@ class PartialProduct {
       }
       multiply_tile(static_cast<size_t>(n), vecs, block_k, in, to, stored);
       if (final && bias_ && way != Way::Scattered)
-        add_bias(hn::ScalableTag<T>(), to.c, to.c_row, static_cast<size_t>(n), columns, bias_ + ic + i);
+        add_to_columns(hn::ScalableTag<T>(), bias_ + ic + i, to.c, to.c_row, n, columns);
       i += n;
     }
     if (!final || way == Way::Straight) return;

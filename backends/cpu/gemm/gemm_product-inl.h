@@ -332,7 +332,6 @@ void product(const GemmArgs<T>& g);
 template <class D, class T = hn::TFromD<D>>
 HWY_NOINLINE void product_with_row_bias(D d, const GemmArgs<T>& g) {
   constexpr int64_t kSlice = (int64_t{1} << 18) / sizeof(T), kStep = 8 * kGemmPanel<T>;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t columns = std::max(kStep, kSlice / g.m / kStep * kStep);
   GemmArgs<T> slice = g;
   slice.row_bias = nullptr;
@@ -341,13 +340,7 @@ HWY_NOINLINE void product_with_row_bias(D d, const GemmArgs<T>& g) {
     slice.b = g.b + (g.b_panel != 0 ? panel_offset<T>(g.b_panel, j) : j * g.b_col);
     slice.c = g.c + j;
     product(slice);
-    for (int64_t i = 0; i < g.m; ++i) {
-      const auto bias = hn::Set(d, g.row_bias[i]);
-      T* c = slice.c + i * g.c_row;
-      int64_t at = 0;
-      for (; at + lanes <= slice.n; at += lanes) hn::StoreU(hn::Add(hn::LoadU(d, c + at), bias), d, c + at);
-      for (; at < slice.n; ++at) c[at] += g.row_bias[i];
-    }
+    add_to_columns(d, g.row_bias, slice.c, g.c_row, g.m, static_cast<size_t>(slice.n));
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/gemm/gemm_simd-inl.h"
@@ -83,6 +84,28 @@ HWY_NOINLINE void add_to_rows(D d, const T* bias, T* c, ptrdiff_t c_row, int64_t
     for (; j + lanes <= columns; j += lanes)
       hn::StoreU(hn::Add(hn::LoadU(d, c + j), hn::LoadU(d, bias + j)), d, c + j);
     for (; j < columns; ++j) c[j] += bias[j];
+  }
+}
+
+/// a + b; integers wrap.
+template <class T>
+T plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+  } else {
+    return a + b;
+  }
+}
+
+/// Adds `bias`, of `rows` elements, to each of some columns likewise: one of them to all of a row.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void add_to_columns(D d, const T* bias, T* c, ptrdiff_t c_row, int64_t rows, size_t columns) {
+  const size_t lanes = hn::Lanes(d);
+  for (int64_t i = 0; i < rows; ++i, c += c_row) {
+    const auto b = hn::Set(d, bias[i]);
+    size_t j = 0;
+    for (; j + lanes <= columns; j += lanes) hn::StoreU(hn::Add(hn::LoadU(d, c + j), b), d, c + j);
+    for (; j < columns; ++j) c[j] = plus(c[j], bias[i]);
   }
 }
 

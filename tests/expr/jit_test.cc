@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
+#include <random>
 
 #include "backends/cpu/pointwise/interpreter.h"
 #include "tenon/expr/evaluator.h"
@@ -250,7 +252,10 @@ TEST(Jit, OperationsThatBecomeOne) {
                                 "from_bits(or(and(bits(x), 2147483647:i32), and(bits(y), -2147483648:i32)))",
                                 "from_bits(or(and(bits(x), -2147483648:i32), and(bits(x), 2147483647:i32)))",
                                 "from_bits(or(and(bits(x), 2147483647:i32), and(bits(y), -8388608:i32)))",
-                                "from_bits(or(and(bits(x), 2147483647:i32), and(bits(y), bits(z))))"};
+                                "from_bits(or(and(bits(x), 2147483647:i32), and(bits(y), bits(z))))",
+                                "where(le(abs(x), 20000:f32), y, pi_reduce(x, 0))",
+                                "where(le(abs(x), 20000:f32), x, pi_reduce(x, 2))",
+                                "where(lt(abs(x), 16400:f32), add(y, z), pi_reduce(x, 1))"};
   const auto& special = special_values(Type::F32);
   const size_t n = special.size() * special.size() * special.size();
   std::vector<Bytes> inputs(3, Bytes(n * 4));
@@ -301,6 +306,79 @@ TEST(Jit, Functions) {
     }
   }
   EXPECT_TRUE(targets_with_code().empty() || made > 40) << made;
+}
+
+// By docs/decisions/0004-reduction-tree.md: sixteen lanes, folded in halves.
+float sum_of_chunk(const float* x, size_t n) {
+  float lanes[16] = {};
+  for (size_t i = 0; i < n; ++i) lanes[i % 16] += x[i];
+  for (size_t half = 8; half > 0; half /= 2) {
+    for (size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  return lanes[0];
+}
+
+// Whose sums are no NaN.
+Bytes ordinary_elements(DType d, size_t n, uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  Bytes bytes(n * item_size(d));
+  for (size_t i = 0; i < n; ++i) {
+    const auto x = static_cast<float>(static_cast<int64_t>(rng() % 2000001) - 1000000) * 1e-5f;
+    store_scalar(&bytes[i * item_size(d)], d, std::bit_cast<uint32_t>(x));
+  }
+  return bytes;
+}
+
+// Of some outputs, others are stored.
+void expect_sums(const Expression& e, const JitKernel& code, uint32_t summed, size_t n) {
+  std::vector<Bytes> inputs;
+  for (const Slot& s : e.inputs()) inputs.push_back(ordinary_elements(s.dtype, n, 3 + inputs.size()));
+  const Rows rows(e, inputs, n, 5);
+  std::vector<Bytes> got;
+  std::vector<void*> ptrs;
+  for (size_t o = 0; o < e.num_outputs; ++o)
+    got.emplace_back((summed >> o & 1) != 0 ? 4 : n * item_size(e.outputs()[o].dtype));
+  for (Bytes& bytes : got) ptrs.push_back(bytes.data());
+  for (Bytes& bytes : inputs) ptrs.push_back(bytes.data());
+  code.run(ptrs.data(), n, rows.numbers.data());
+  for (size_t o = 0; o < got.size(); ++o) {
+    Bytes want = rows.want[o];
+    if ((summed >> o & 1) != 0) {
+      const float sum = sum_of_chunk(reinterpret_cast<const float*>(want.data()), n);
+      want.resize(4);
+      std::memcpy(want.data(), &sum, 4);
+    }
+    const DType d = e.outputs()[o].dtype;
+    for (size_t i = 0; i < got[o].size() / item_size(d); ++i)
+      ASSERT_TRUE(same_element(&got[o][i * item_size(d)], &want[i * item_size(d)], d))
+          << "output " << o << " of " << n << ", element " << i << "\n"
+          << to_string(e);
+  }
+}
+
+TEST(Jit, SumsOfWhatIsComputed) {
+  const char* const texts[] = {
+      "in x: float32; out float32: x;",
+      "in x: float32, y: float32; number a: f32; let d = sub(x, y); out float32: mul(d, d); out float32: "
+      "exp(a);",
+      "in x: float32; let g = mul(x, x); out float32: silu(x); out float32: g; out float32: g;",
+      "in x: float32, y: float16; out float32: add(x, y); out float32: add(sin(mul(x, 100000:f32)), y);",
+      "in x: float32; out float32: 1:f32;"};
+  size_t made = 0;
+  for (const char* text : texts) {
+    const ExpressionPtr e = parse_typed(text);
+    for (uint32_t summed = 1; summed < uint32_t{1} << e->num_outputs; ++summed) {
+      for (const CpuTarget target : targets_with_code()) {
+        if (!cpu::jit_sum_refusal(*e, target, summed).empty()) continue;
+        ++made;
+        const auto code = JitKernel::make_sums(*e, target, summed);
+        SCOPED_TRACE(::testing::Message() << "sums " << summed << " on " << name(target));
+        for (const size_t n : {0, 1, 2, 15, 16, 17, 63, 64, 65, 100, 1000, 1024})
+          ASSERT_NO_FATAL_FAILURE(expect_sums(*e, *code, summed, n));
+      }
+    }
+  }
+  EXPECT_TRUE(targets_with_code().empty() || made > 10) << made;
 }
 
 TEST(Jit, RefusalsSayWhy) {

@@ -13,18 +13,21 @@ bool makes_machine_code() noexcept {
   return wanted;
 }
 
-Compiled::Compiled(const expr::Expression& e, const HostProgramOptions& options)
-    : program_(e, options.tile),
-      expression_(expr::make_expression(expr::parts_of(e))),
-      decided_(!makes_machine_code() || options.kind == HostProgramOptions::Kind::Interpreter) {
-  if (options.kind == HostProgramOptions::Kind::MachineCode) make_code(options.vectors);
-}
-
-void Compiled::make_code(int vectors) const {
+void MachineCode::make(int vectors) const {
   if (decided_.exchange(true, std::memory_order_relaxed)) return;
   const CpuTarget target = cpu_target();
-  if (jit_refusal(*expression_, target).empty() && jit_loss(*expression_, target).empty())
-    code_.store(JitKernel::make(*expression_, target, vectors).release(), std::memory_order_release);
+  const std::string why =
+      summed_ != 0 ? jit_sum_refusal(*expression_, target, summed_) : jit_refusal(*expression_, target);
+  if (!why.empty() || !jit_loss(*expression_, target).empty()) return;
+  auto code = summed_ != 0 ? JitKernel::make_sums(*expression_, target, summed_)
+                           : JitKernel::make(*expression_, target, vectors);
+  code_.store(code.release(), std::memory_order_release);
+}
+
+Compiled::Compiled(const expr::Expression& e, const HostProgramOptions& options)
+    : program_(e, options.tile), code_(e) {
+  if (options.kind == HostProgramOptions::Kind::Interpreter) code_.leave_to_interpreter();
+  if (options.kind == HostProgramOptions::Kind::MachineCode) code_.make(options.vectors);
 }
 
 }  // namespace tenon::cpu

@@ -13,33 +13,57 @@ namespace tenon::cpu {
 /// False where TENON_JIT=0 leaves all to the interpreter.
 bool makes_machine_code() noexcept;
 
-class Compiled final : public HostProgram {
+/// Machine code that is made of an expression once that has run for long enough to pay for it. Safe to use
+/// from many threads at once.
+class MachineCode {
  public:
-  explicit Compiled(const expr::Expression& e, const HostProgramOptions& options = {});
-  ~Compiled() override { delete code_.load(std::memory_order_relaxed); }
+  /// `summed`: outputs that are added up, JitKernel::make_sums.
+  explicit MachineCode(const expr::Expression& e, uint32_t summed = 0)
+      : expression_(expr::make_expression(expr::parts_of(e))),
+        summed_(summed),
+        decided_(!makes_machine_code()) {}
+  MachineCode(const MachineCode&) = delete;
+  ~MachineCode() { delete code_.load(std::memory_order_relaxed); }
 
-  void run(void* const* ptrs, size_t n, const void* numbers) const final {
-    if (const JitKernel* code = code_.load(std::memory_order_acquire)) return code->run(ptrs, n, numbers);
+  /// Null where there is none.
+  const JitKernel* get() const noexcept { return code_.load(std::memory_order_acquire); }
+  /// The code for the next `n` elements.
+  const JitKernel* get_for(size_t n) const {
+    if (const JitKernel* code = get()) return code;
     if (const size_t ran = n + kCall; !decided_.load(std::memory_order_relaxed) &&
                                       elements_.fetch_add(ran, std::memory_order_relaxed) + ran >= kElements)
-      make_code();
-    program_.run(ptrs, n, numbers);
+      make();
+    return nullptr;
   }
-  bool is_machine_code() const noexcept final { return code_.load(std::memory_order_relaxed) != nullptr; }
+  void make(int vectors = 0) const;
+  void leave_to_interpreter() noexcept { decided_.store(true, std::memory_order_relaxed); }
 
  private:
-  // Of 0.1 to 0.4 ns that an element costs more here than in machine code, as many as its making takes.
+  // Of 0.1 to 0.4 ns that an element costs more in the interpreter, as many as the making takes.
   static constexpr size_t kElements = size_t{1} << 17;
   // As many as a call by itself costs more, which is all that a step on few rows has.
   static constexpr size_t kCall = 512;
 
-  void make_code(int vectors = 0) const;
-
-  Program program_;
-  expr::ExpressionPtr expression_;
+  const expr::ExpressionPtr expression_;
+  const uint32_t summed_;
   mutable std::atomic<size_t> elements_{0};
   mutable std::atomic<bool> decided_;
   mutable std::atomic<const JitKernel*> code_{nullptr};
+};
+
+class Compiled final : public HostProgram {
+ public:
+  explicit Compiled(const expr::Expression& e, const HostProgramOptions& options = {});
+
+  void run(void* const* ptrs, size_t n, const void* numbers) const final {
+    if (const JitKernel* code = code_.get_for(n)) return code->run(ptrs, n, numbers);
+    program_.run(ptrs, n, numbers);
+  }
+  bool is_machine_code() const noexcept final { return code_.get() != nullptr; }
+
+ private:
+  Program program_;
+  MachineCode code_;
 };
 
 }  // namespace tenon::cpu

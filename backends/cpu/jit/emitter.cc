@@ -5,9 +5,6 @@
 
 namespace tenon::cpu::jit {
 
-namespace {
-
-// Whether some value has 8 bytes, or has them on its way to another type.
 bool has_wide_items(const expr::Expression& e) {
   return std::any_of(e.nodes().begin(), e.nodes().end(), [&](const expr::Node& n) {
     const bool by_int64 =
@@ -15,6 +12,8 @@ bool has_wide_items(const expr::Expression& e) {
     return by_int64 || (is_compute_type(n.type) && expr::item_size(n.type) == 8);
   });
 }
+
+namespace {
 
 // Of 32 vectors of AVX-512 the last is scratch, of 16 of AVX2 the last two.
 constexpr int kVectors512 = 31, kVectors256 = 14, kMasks = 5;
@@ -24,31 +23,34 @@ constexpr int kMostCopies = 8;
 // How many vectors go side by side: while one waits for the results of its operations, others go on, as long
 // as their values find registers most of the time; to save and load some of them costs less than waiting.
 // Measured with functions from exp to silu(x * a + b) * tanh(x) + b, which keep 3 to 5 values on average.
-int choose_copies(const Values& values, bool avx512) {
+// Of AVX2's sums a chunk's lanes are two vectors.
+int choose_copies(const Values& values, bool avx512, bool sums) {
   constexpr size_t kFew = 16, kMost = 640;  // operations; code of more would take too long to emit
   const size_t operations = values.num_operations(), lifetimes = values.lifetimes(!avx512);
   if (operations < kFew) return 2;
-  const size_t wanted = avx512 ? 6 : 4, in_use = avx512 ? 25 : 16;
-  return static_cast<int>(std::clamp<size_t>(
+  const size_t wanted = 4, in_use = avx512 ? 25 : 16;
+  const auto copies = static_cast<int>(std::clamp<size_t>(
       std::min(in_use * operations / std::max<size_t>(lifetimes, 1), kMost / operations), 1, wanted));
+  return sums && !avx512 ? std::max(copies / 2 * 2, 2) : copies;
 }
 
 }  // namespace
 
 // rdi: pointers, rsi: n, rdx: numbers, which stay. r8: elements from the beginning, r9: elements left, r10:
 // constants. rax: the pointer that was read last.
-Emitter::Emitter(const expr::Expression& e, CpuTarget target, int vectors)
+Emitter::Emitter(const expr::Expression& e, CpuTarget target, int vectors, uint32_t summed)
     : Xbyak::CodeGenerator(kFirstBytes, Xbyak::AutoGrow),
       e_(e),
       avx512_(target == CpuTarget::Avx3),
+      summed_(summed),
       mixed_(has_wide_items(e)),
       wide_(mixed_),
       bytes_(avx512_ ? 64 : 32),
       lanes_(bytes_ / (mixed_ ? 8 : 4)),
       values_(e, avx512_),
-      copies_(vectors > 0 ? std::min(vectors, kMostCopies) : choose_copies(values_, avx512_)),
-      places_(*this, e.num_nodes * static_cast<size_t>(copies_), avx512_ ? kVectors512 : kVectors256,
-              kMasks) {
+      copies_(vectors > 0 ? std::min(vectors, kMostCopies) : choose_copies(values_, avx512_, summed != 0)),
+      places_(*this, e.num_nodes * static_cast<size_t>(copies_),
+              (avx512_ ? kVectors512 : kVectors256) - std::popcount(summed) * parts(), kMasks) {
   plan();
   prologue();
   // As many vectors side by side as there are, then the others one by one; the last may be short.
@@ -68,10 +70,13 @@ Emitter::Emitter(const expr::Expression& e, CpuTarget target, int vectors)
   jz(rest_end, T_NEAR);
   L(rest);
   tail_ = true;
-  mask_rest();
-  body(1);
-  add(r8, lanes_);
-  sub(r9, lanes_);
+  for (part_ = 0; part_ < (summed_ != 0 ? parts() : 1); ++part_) {
+    if (part_ > 0) jbe(rest_end, T_NEAR);
+    mask_rest();
+    body(1);
+    add(r8, lanes_);
+    sub(r9, lanes_);
+  }
   ja(rest, T_NEAR);
   L(rest_end);
   epilogue();
@@ -118,6 +123,13 @@ void Emitter::prologue() {
     operation(id, values_[id]);
     places_.keep(id);
   }
+  for (size_t o = 0; o < e_.num_outputs; ++o) {
+    if (!is_summed(o)) continue;
+    for (int part = 0; part < parts(); ++part) {
+      const Xbyak::Xmm lanes = all(lanes_of(o, part));
+      avx512_ ? vpxord(lanes, lanes, lanes) : vxorps(lanes, lanes, lanes);
+    }
+  }
 }
 
 // The lanes of one vector that there are elements for.
@@ -159,8 +171,11 @@ void Emitter::body(int copies) {
     places_.hold(results);
     for (const Id id : results) places_.in_register(id);
     for (size_t o = 0; o < e_.num_outputs; ++o) {
-      places_.in_register(results[o]);
-      store_output(o, places_[results[o]]);
+      const int result = places_.in_register(results[o]);
+      if (is_summed(o))
+        add_to_sum(o, result);
+      else
+        store_output(o, places_[results[o]]);
     }
     places_.at(static_cast<uint32_t>(order.size()), copy_ + 1 == copies);
     for (const Id id : results) places_.was_read(id);
@@ -168,7 +183,42 @@ void Emitter::body(int copies) {
   copy_ = 0;
 }
 
+void Emitter::add_to_sum(size_t output, int from) {
+  const int lanes = lanes_of(output, (part_ + copy_) % parts());
+  if (avx512_) {
+    vaddps(tail_ ? all(lanes) | tail_mask() : all(lanes), all(lanes), all(from));
+  } else if (tail_) {  // to add 0 changes no sum that began with 0
+    vandps(ymm(scratch()), ymm(from), at_slot(tail_slot_));
+    vaddps(ymm(lanes), ymm(lanes), ymm(scratch()));
+  } else {
+    vaddps(ymm(lanes), ymm(lanes), ymm(from));
+  }
+}
+
+// The lanes in halves: reduce.h.
+void Emitter::store_sum(size_t output) {
+  const int lanes = lanes_of(output);
+  const Xbyak::Ymm eight(lanes), upper(scratch());
+  const Xbyak::Xmm four(lanes), rest(scratch());
+  if (avx512_) vextractf64x4(upper, Xbyak::Zmm(lanes), 1);
+  vaddps(eight, eight, avx512_ ? upper : ymm(lanes_of(output, 1)));
+  if (avx512_)
+    vextractf32x4(rest, eight, 1);
+  else
+    vextractf128(rest, eight, 1);
+  vaddps(four, four, rest);
+  vpermilpd(rest, four, 1);
+  vaddps(four, four, rest);
+  vmovshdup(rest, four);
+  vaddss(four, four, rest);
+  mov(rax, qword[rdi + 8 * output]);
+  vmovss(dword[rax], four);
+}
+
 void Emitter::epilogue() {
+  for (size_t o = 0; o < e_.num_outputs; ++o) {
+    if (is_summed(o)) store_sum(o);
+  }
   vzeroupper();
   mov(rsp, rbp);
   pop(rbp);

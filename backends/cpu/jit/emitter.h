@@ -6,6 +6,7 @@
 
 #include <xbyak/xbyak.h>
 
+#include <bit>
 #include <memory>
 #include <vector>
 
@@ -15,11 +16,15 @@
 
 namespace tenon::cpu::jit {
 
+/// Whether some value has 8 bytes, or has them on its way to another type.
+bool has_wide_items(const expr::Expression& e);
+
 class Emitter final : public Mover, private Xbyak::CodeGenerator {
  public:
   /// Emits the code of a primitive expression. Throws Xbyak::Error where memory cannot be made executable.
-  /// `vectors`: how many go side by side; 0: as many as find registers for their values.
-  Emitter(const expr::Expression& e, CpuTarget target, int vectors = 0);
+  /// `vectors`: how many go side by side; 0: as many as find registers for their values. `summed`: the
+  /// outputs that are added up, as JitKernel::make_sums has it.
+  Emitter(const expr::Expression& e, CpuTarget target, int vectors = 0, uint32_t summed = 0);
 
   template <class F>
   F function() const {
@@ -38,6 +43,7 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
     int from, to;  // registers
     int part;
     bool wide;
+    int kept;  // the mask of the lanes that keep what `to` has; -1 if there is none
     std::shared_ptr<Xbyak::Label> begin, end;
   };
 
@@ -47,6 +53,15 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
   void mask_rest();
   void body(int copies);
   void epilogue();
+  /// Vectors that have the sixteen lanes of a sum, and the registers that have them.
+  int parts() const { return avx512_ ? 1 : 2; }
+  int lanes_of(size_t output, int part = 0) const {
+    const int before = std::popcount(summed_ & ((uint32_t{1} << output) - 1));
+    return (avx512_ ? scratch() : second_scratch()) - 1 - before * parts() - part;
+  }
+  bool is_summed(size_t output) const { return output < 32 && (summed_ >> output & 1) != 0; }
+  void add_to_sum(size_t output, int from);
+  void store_sum(size_t output);
   void save(const Place& from) override;
   void load(const Place& to) override;
 
@@ -90,6 +105,9 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
 
   // pi_reduce.cc
   void pi_reduce(Id id, const Code& n);
+  void reduce(Id id, const Code& n);
+  /// ZF is 0 where some element is large and finite.
+  void test_large(int x, int scratch_vector);
   void emit_rare();
   void call_pi_reduce(bool wide, int saved, int argument);
 
@@ -129,13 +147,15 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
 
   const expr::Expression& e_;
   const bool avx512_;
-  const bool mixed_;    // some values have 8 bytes: as many elements go at a time
-  bool wide_ = false;   // those in hand have
-  bool tail_ = false;   // the code that follows is for the last elements
-  int copy_ = 0;        // which of the vectors that go side by side is in hand
-  int pointer_ = -1;    // which one rax has
-  int bytes_, lanes_;   // of a vector
-  int tail_slot_ = -1;  // of AVX2's mask of the last elements
+  const uint32_t summed_;  // outputs that are added up, not stored
+  const bool mixed_;       // some values have 8 bytes: as many elements go at a time
+  bool wide_ = false;      // those in hand have
+  bool tail_ = false;      // the code that follows is for the last elements
+  int part_ = 0;           // of the sums' lanes, the one that the first vector in hand is added to
+  int copy_ = 0;           // which of the vectors that go side by side is in hand
+  int pointer_ = -1;       // which one rax has
+  int bytes_, lanes_;      // of a vector
+  int tail_slot_ = -1;     // of AVX2's mask of the last elements
   const Values values_;
   const int copies_;  // how many vectors go at a time
   Places places_;

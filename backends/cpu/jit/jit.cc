@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "tenon/expr/definition.h"
@@ -106,7 +107,8 @@ std::string refused_primitive(const Expression& e, bool avx512) {
 
 class Made final : public JitKernel {
  public:
-  Made(const Expression& primitive, CpuTarget target, int vectors) : emitter_(primitive, target, vectors) {
+  Made(const Expression& primitive, CpuTarget target, int vectors, uint32_t summed = 0)
+      : emitter_(primitive, target, vectors, summed) {
     function_ = emitter_.function<Function>();
   }
 
@@ -140,9 +142,33 @@ std::string jit_loss(const Expression& e, CpuTarget target) {
          " wait for each other: function by function is faster";
 }
 
+std::string jit_sum_refusal(const Expression& e, CpuTarget target, uint32_t summed) {
+  constexpr int kMostSums512 = 4, kMostSums256 = 2;
+  const int count = std::popcount(summed);
+  if (count > (target == CpuTarget::Avx3 ? kMostSums512 : kMostSums256))
+    return fmt::format("it has {} sums, which would fill the registers", count);
+  const expr::ExpressionPtr primitive = expr::inline_calls(e);
+  if (jit::has_wide_items(*primitive)) return "it computes with values of 8 bytes";
+  for (size_t o = 0; o < primitive->num_outputs; ++o) {
+    const expr::Slot& s = primitive->outputs()[o];
+    if ((summed >> o & 1) != 0 && (s.dtype != DType::Float32 || (*primitive)[s.node].type != Type::F32))
+      return "sums are of float32";
+  }
+  return jit_refusal(e, target);
+}
+
 std::unique_ptr<const JitKernel> JitKernel::make(const Expression& e, CpuTarget target, int vectors) {
   try {
     return std::make_unique<const Made>(*expr::inline_calls(e), target, vectors);
+  } catch (const Xbyak::Error&) {
+    return nullptr;
+  }
+}
+
+std::unique_ptr<const JitKernel> JitKernel::make_sums(const Expression& e, CpuTarget target,
+                                                      uint32_t summed) {
+  try {
+    return std::make_unique<const Made>(*expr::inline_calls(e), target, 0, summed);
   } catch (const Xbyak::Error&) {
     return nullptr;
   }
@@ -152,7 +178,13 @@ std::unique_ptr<const JitKernel> JitKernel::make(const Expression& e, CpuTarget 
 
 std::string jit_refusal(const expr::Expression&, CpuTarget) { return "this build has no emitter (Xbyak)"; }
 std::string jit_loss(const expr::Expression&, CpuTarget) { return ""; }
+std::string jit_sum_refusal(const expr::Expression& e, CpuTarget target, uint32_t) {
+  return jit_refusal(e, target);
+}
 std::unique_ptr<const JitKernel> JitKernel::make(const expr::Expression&, CpuTarget, int) { return nullptr; }
+std::unique_ptr<const JitKernel> JitKernel::make_sums(const expr::Expression&, CpuTarget, uint32_t) {
+  return nullptr;
+}
 
 #endif
 

@@ -87,6 +87,7 @@ void Emitter::operation(Id id, const Code& n) {
   const bool floating = is_floating(of);
   of_type(of);
   if (n.form == Form::Scale) return scale(id, n);
+  if (n.form == Form::Reduce) return reduce(id, n);
   if (n.form == Form::SelectBits) return select_bits(id, n);
   switch (n.op) {
     case Op::RoundTo:
@@ -221,6 +222,16 @@ void Emitter::round(Id id, const Code& n, uint8_t mode) {
 
 // x * 2^n with one rounding.
 void Emitter::scale(Id id, const Code& n) {
+  if (n.rounder != 0) {
+    const Id a = value(n.args[0]), t = value(n.args[1]);
+    places_.hold({a, t});
+    const int x = places_.in_register(a), y = places_.in_register(t);
+    const Xbyak::Address rounder = at_constant(constant(n.rounder));
+    wide_ ? vsubpd(vec(scratch()), vec(y), rounder) : vsubps(vec(scratch()), vec(y), rounder);
+    const int to = places_.take_over(id, {a, t});
+    wide_ ? vscalefpd(vec(to), vec(x), vec(scratch())) : vscalefps(vec(to), vec(x), vec(scratch()));
+    return;
+  }
   binary(id, n, false, [this](const auto& to, const auto& x, const Operand& y) {
     wide_ ? vscalefpd(to, x, y) : vscalefps(to, x, y);
   });

@@ -22,11 +22,9 @@ void reduce_lanes(T* x, int lanes, int part) noexcept {
 
 }  // namespace
 
-// x - x, which is zero and NaN of what is not finite, and a call where a finite element is large.
-void Emitter::pi_reduce(Id id, const Code& n) {
-  const Id a = value(n.args[0]);
-  places_.hold({a});
-  const int x = places_.in_register(a), to = places_.take(id), s = scratch();
+// AVX2 needs a second vector.
+void Emitter::test_large(int x, int second) {
+  const int s = scratch();
   const auto number = [this](double d) {
     return at_constant(
         constant(wide_ ? std::bit_cast<uint64_t>(d) : std::bit_cast<uint32_t>(static_cast<float>(d))));
@@ -34,7 +32,6 @@ void Emitter::pi_reduce(Id id, const Code& n) {
   const Xbyak::Address sign = at_constant(constant(wide_ ? ~uint64_t{0} >> 1 : 0x7fffffffu));
   const Xbyak::Address from = number(expr::kPiReduceFrom);
   const Xbyak::Address infinity = number(std::numeric_limits<double>::infinity());
-  const auto rare = std::make_shared<Xbyak::Label>(), back = std::make_shared<Xbyak::Label>();
   if (avx512_) {
     const auto large = scratch_mask();
     wide_ ? vpandq(vec(s), vec(x), sign) : vpandd(vec(s), vec(x), sign);
@@ -43,14 +40,42 @@ void Emitter::pi_reduce(Id id, const Code& n) {
     kortestq(large, large);
   } else {
     vandps(vec(s), vec(x), sign);
-    wide_ ? vcmppd(vec(to), vec(s), from, kGreater) : vcmpps(vec(to), vec(s), from, kGreater);
+    wide_ ? vcmppd(vec(second), vec(s), from, kGreater) : vcmpps(vec(second), vec(s), from, kGreater);
     wide_ ? vcmppd(vec(s), vec(s), infinity, kLess) : vcmpps(vec(s), vec(s), infinity, kLess);
-    vptest(ymm(s), ymm(to));
+    vptest(ymm(s), ymm(second));
   }
+}
+
+// x - x, which is zero and NaN of what is not finite, and a call where a finite element is large.
+void Emitter::pi_reduce(Id id, const Code& n) {
+  const Id a = value(n.args[0]);
+  places_.hold({a});
+  const int x = places_.in_register(a), to = places_.take(id);
+  const auto rare = std::make_shared<Xbyak::Label>(), back = std::make_shared<Xbyak::Label>();
+  test_large(x, to);
   wide_ ? vsubpd(vec(to), vec(x), vec(x)) : vsubps(vec(to), vec(x), vec(x));
   jnz(*rare, T_NEAR);
   L(*back);
-  rare_.push_back({x, to, static_cast<int>(n.bits), wide_, rare, back});
+  rare_.push_back({x, to, static_cast<int>(n.bits), wide_, -1, rare, back});
+}
+
+// Where the mask is true everywhere, which it mostly is, the first operand is the result.
+void Emitter::reduce(Id id, const Code& n) {
+  const Id m = value(n.args[0]), a = value(n.args[1]), b = value(n.args[2]);
+  places_.hold({m, a, b});
+  const int kept = places_.in_register(m), from = places_.in_register(a), x = places_.in_register(b);
+  const int to = a == b ? places_.take(id) : places_.take_over(id, {a});
+  const auto rare = std::make_shared<Xbyak::Label>(), back = std::make_shared<Xbyak::Label>();
+  if (to != from) vmovaps(all(to), all(from));
+  if (!avx512_)
+    vptest(ymm(kept), at_constant(constant(~uint64_t{0})));
+  else if (lanes_ == 16)
+    kortestw(mask(kept), mask(kept));
+  else
+    kortestb(mask(kept), mask(kept));
+  jnc(*rare, T_NEAR);
+  L(*back);
+  rare_.push_back({x, to, static_cast<int>(n.bits), wide_, kept, rare, back});
 }
 
 // Each has the call of a routine that they share, which takes its vector from the last slot of the frame and
@@ -60,11 +85,26 @@ void Emitter::emit_rare() {
   Xbyak::Label routine[2];
   bool called[2] = {};
   for (const Rare& r : rare_) {
+    wide_ = r.wide;
+    Xbyak::Label put;
     L(*r.begin);
+    if (r.kept >= 0) {
+      test_large(r.from, second_scratch());
+      wide_ ? vsubpd(vec(scratch()), vec(r.from), vec(r.from))
+            : vsubps(vec(scratch()), vec(r.from), vec(r.from));
+      jz(put, T_NEAR);
+    }
     vmovups(at_slot(argument), all(r.from));
     mov(ecx, r.part);
     call(routine[r.wide]);
-    vmovups(all(r.to), at_slot(argument));
+    vmovups(all(r.kept >= 0 ? scratch() : r.to), at_slot(argument));
+    L(put);
+    if (r.kept >= 0 && avx512_)
+      wide_ ? vblendmpd(vec(r.to) | mask(r.kept), vec(scratch()), vec(r.to))
+            : vblendmps(vec(r.to) | mask(r.kept), vec(scratch()), vec(r.to));
+    else if (r.kept >= 0)
+      wide_ ? vblendvpd(ymm(r.to), ymm(scratch()), ymm(r.to), ymm(r.kept))
+            : vblendvps(ymm(r.to), ymm(scratch()), ymm(r.to), ymm(r.kept));
     jmp(*r.end, T_NEAR);
     called[r.wide] = true;
   }

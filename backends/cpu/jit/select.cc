@@ -40,7 +40,10 @@ class Selection {
         if (is_floating(c.type)) negations(c);
         return;
       case Op::Where:
-        if (never(c.args[0])) become(c, Form::Same, {c.args[2]});
+        if (never(c.args[0]))
+          become(c, Form::Same, {c.args[2]});
+        else if (const Node other = e_[c.args[2]]; other.op == Op::PiReduce)
+          become(c, Form::Reduce, {c.args[0], c.args[1], other.args[0]}), c.bits = other.bits;
         return;
       case Op::Mul:
         if (avx512_ && is_floating(c.type)) scale(id);
@@ -107,7 +110,13 @@ class Selection {
     NodeId bound[2] = {kNoNode, kNoNode};
     if (!matches(pattern, pattern.outputs()[0].node, id, bound)) return;
     const NodeId n = less_rounder(bound[1]);
-    if (n != kNoNode && n < id) become(codes_[id], Form::Scale, {bound[0], n});
+    const bool known = n != kNoNode && n < id;
+    become(codes_[id], Form::Scale, {bound[0], known ? n : bound[1]});
+    if (!known) codes_[id].rounder = rounder(codes_[id].type);
+  }
+
+  static uint64_t rounder(Type type) {
+    return type == Type::F32 ? std::bit_cast<uint32_t>(0x1.8p23f) : std::bit_cast<uint64_t>(0x1.8p52);
   }
 
   static const Expression& scale_of(Type type) {
@@ -132,12 +141,10 @@ class Selection {
 
   // The node t - rounder, whose bits `scale` takes apart.
   NodeId less_rounder(NodeId t) const {
-    const uint64_t rounder =
-        e_[t].type == Type::F32 ? std::bit_cast<uint32_t>(0x1.8p23f) : std::bit_cast<uint64_t>(0x1.8p52);
     for (NodeId id = t; id < e_.num_nodes; ++id) {
       const Node& n = e_[id];
       if (n.op == Op::Sub && n.args[0] == t && e_[n.args[1]].op == Op::Literal &&
-          e_[n.args[1]].bits == rounder)
+          e_[n.args[1]].bits == rounder(e_[t].type))
         return id;
     }
     return kNoNode;

@@ -11,7 +11,8 @@ namespace tenon::cpu::jit {
 enum class Form : uint8_t {
   Plain,       ///< The node's operation.
   Same,        ///< Its first operand: bits(x), or a choice whose mask is known.
-  Scale,       ///< scale(x, t) of the functions' definitions, whose second operand is t - rounder.
+  Scale,       ///< scale(x, t) of the functions' definitions; the second operand is t, or t - rounder.
+  Reduce,      ///< where(mask, a, pi_reduce(x, part)), of these three: seldom more than a test of the mask.
   SelectBits,  ///< (x & c) | (y & ~c), c the third operand, a literal.
 };
 
@@ -20,6 +21,7 @@ struct Code : expr::Node {
   Form form = Form::Plain;
   bool minus_product = false;  ///< Of an fma.
   bool minus_addend = false;
+  uint64_t rounder = 0;  ///< Of Scale: the bits of what is still to be taken from the second operand.
 };
 
 /// One for each node of a primitive expression. `avx512`: with the instructions that only it has.

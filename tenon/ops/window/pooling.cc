@@ -364,6 +364,13 @@ Tensor maximum_backward(size_t rank, const Tensor& grad, const Tensor& self, Int
 Dims adaptive_size(const char* name, size_t rank, IntArrayRef output_size) {
   return per_axis(output_size, rank, with_rank(name, rank).c_str(), "output_size");
 }
+Tensor adaptive_average_gradient(const Tensor& grad, IntArrayRef input_size, IntArrayRef output_size) {
+  double count = 1;
+  for (const int64_t n : spatial_sizes(input_size, output_size.size())) count *= static_cast<double>(n);
+  if (std::ranges::all_of(output_size, [](int64_t n) { return n == 1; }) && count > 0)
+    return tenon::div(grad, Scalar(count)).expand(input_size);
+  return tenon::_adaptive_avg_pool_backward(grad, input_size, output_size);
+}
 Tensor adaptive_average_backward(size_t rank, const Tensor& grad, const Tensor& self) {
   TENON_CHECK(
       grad.dim() == self.dim() && self.sizes().size() > rank, Shape,

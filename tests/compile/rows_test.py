@@ -100,3 +100,34 @@ def test_long_rows_join():
     for _ in range(3):
         compiled(tenon.randn(2, 50257))
     assert "1 step" in str(compiled.explain())
+
+
+def sums_of_what_is_kept(x, y, w):
+    """Of what is stored and of what a later pass needs again, with a factor that all rows share."""
+    g = x * w * tenon.full((), 1.5, dtype=x.dtype)
+    m, s = g.mean(-1, keepdim=True), (g * y).sum(-1, keepdim=True)
+    return g, (g - m * y) * s
+
+
+def sums_alone(x, y, w):
+    return (x * w).sum(-1), tenon.sin(x * 1000).sum(-1), (x * y).mean(-1)
+
+
+def sums_beside_a_maximum(x, y, w):
+    return (x * y).sum(-1), (x * w).amax(-1)
+
+
+# So often that rows are machine code in the end, with the bits of the calls.
+@pytest.mark.parametrize("f", [sums_of_what_is_kept, sums_alone, sums_beside_a_maximum])
+@pytest.mark.parametrize("shape", [(64, 17), (300, 256), (33, 1025), (5, 5000), (1, 40000)])
+@pytest.mark.parametrize("dtype", [tenon.float32, tenon.bfloat16])
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_sums_of_rows_as_machine_code(f, shape, dtype, contiguous):
+    tenon.manual_seed(2)
+    x, y, w = tenon.randn(shape).to(dtype), tenon.randn(shape).to(dtype), tenon.rand(shape[1]).to(dtype)
+    if not contiguous:
+        x, y = x.t().contiguous().t(), y[:1].expand(shape)
+    compiled, expected = tenon.compile(f), f(x, y, w)
+    for _ in range(300_000 // x.numel() + 4):
+        for got, want in zip(compiled(x, y, w), expected, strict=True):
+            assert got.dtype == want.dtype and bool((got == want).all())

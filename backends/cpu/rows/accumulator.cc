@@ -53,23 +53,27 @@ class AlongTree final : public Accumulator {
 template <class T>
 class AcrossTree final : public Accumulator {
  public:
-  AcrossTree(ReduceOp op, size_t lanes) : op_(op), lanes_(lanes), state_(op, lanes) {}
+  AcrossTree(ReduceOp op, size_t lanes) : op_(op), lanes_(lanes) {
+    strips_.reserve(lanes / kReduceStrip + 1);
+    for (size_t j = 0; j < std::max<size_t>(lanes, 1); j += kReduceStrip) strips_.emplace_back(op, lanes - j);
+  }
   void reset() final {
     fed_ = whole_ = false;
-    state_.reset();
+    for (OuterReducer<T>& strip : strips_) strip.reset();
   }
   void feed(const void* const* elements, const void* const*, size_t, size_t places, bool last) final {
     const auto* p = static_cast<const T*>(elements[0]);
     const auto stride = static_cast<ptrdiff_t>(lanes_);
-    whole_ = last && !fed_ && reduce_short_strip(op_, p, stride, places, values_, lanes_);
+    whole_ =
+        last && !fed_ && strips_.size() == 1 && reduce_short_strip(op_, p, stride, places, values_, lanes_);
     fed_ = true;
-    if (!whole_) state_.feed(p, stride, places);
+    for (size_t k = 0; k < strips_.size() && !whole_; ++k)
+      strips_[k].feed(p + k * kReduceStrip, stride, places);
   }
   void result(void* values, size_t) const final {
-    if (whole_)
-      std::copy_n(values_, lanes_, static_cast<T*>(values));
-    else
-      state_.result(static_cast<T*>(values));
+    auto* to = static_cast<T*>(values);
+    if (whole_) std::copy_n(values_, lanes_, to);
+    for (size_t k = 0; k < strips_.size() && !whole_; ++k) strips_[k].result(to + k * kReduceStrip);
   }
 
  private:
@@ -77,7 +81,7 @@ class AcrossTree final : public Accumulator {
   size_t lanes_;
   bool fed_ = false, whole_ = false;  // all of a short row came at once: that is the result
   T values_[kReduceStrip];
-  OuterReducer<T> state_;
+  std::vector<OuterReducer<T>> strips_;
 };
 
 template <class T>

@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "backends/cpu/pointwise/streaming.h"
+#include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/error.h"
+#include "tenon/core/parallel.h"
 
 namespace tenon::cpu {
 namespace {
 
-constexpr int64_t kMaxLanes = 64;
+constexpr int64_t kMaxLanes = 64, kWideLanes = 1024, kStrip = kReduceStrip;
 // Bytes of what a thread keeps of its rows from pass to pass: half of a second-level cache.
 constexpr int64_t kKeptBytes = 512 << 10;
 // What it reads again in later passes: little, so that it is near; but of as many rows as have their sums
@@ -32,6 +34,7 @@ RowCall::RowCall(const RowsLaunch& l) : launch(l), e(l.expression), geometry(l) 
   for (size_t i = 0; i < e.num_outputs; ++i) held.push_back(real_dtype(e.outputs()[i].dtype));
   for (size_t i = 0; i < held.size(); ++i) {
     direct.push_back(is_direct(i));
+    same.push_back(is_same(i));
     broken.push_back(direct[i] && length > 1 && !geometry.along.dense(i, item(i)));
     repeated.push_back(false);
   }
@@ -41,12 +44,40 @@ RowCall::RowCall(const RowsLaunch& l) : launch(l), e(l.expression), geometry(l) 
 
 void RowCall::repeat(const std::vector<bool>& repeatable) {
   const RowDims& along = geometry.along;
-  if (along.sizes.size() < 2 || along.inner() < kRun) return;
+  if (across() || along.sizes.size() < 2 || along.inner() < kRun) return;
   for (size_t i = 0; i < e.num_inputs; ++i) {
     const bool one = operand(i).dtype == held[i] && along.inner_stride(i) == 0;
     if (!repeatable[i] || is_row(e.inputs()[i]) || !one || (item(i) != 4 && item(i) != 8)) continue;
     repeated[i] = broken[i] = true;
   }
+}
+
+bool RowCall::go_by_places(const std::vector<bool>& repeatable, int rounds) {
+  if (!across() || geometry.lanes < kMaxLanes) return false;
+  const auto shared = [&](size_t i) { return i < e.num_inputs && geometry.lane_strides[i] == 0; };
+  const auto of_rows = [&](size_t i) {
+    return is_row(i < e.num_inputs ? e.inputs()[i] : e.outputs()[i - e.num_inputs]);
+  };
+  for (size_t i = 0; i < held.size(); ++i) {
+    const bool aligned = reinterpret_cast<uintptr_t>(operand(i).data) % static_cast<uintptr_t>(item(i)) == 0;
+    const bool fits = geometry.lane_strides[i] == item(i) || shared(i);
+    if (!of_rows(i) && !(fits && aligned && operand(i).dtype == held[i])) return false;
+  }
+  by_places = true;
+  // As wide as rows of memory, or so narrow that what is read again is near; evenly so.
+  int64_t lane_bytes = length;
+  for (size_t i = 0; i < held.size(); ++i) lane_bytes += of_rows(i) || shared(i) ? 0 : length * item(i);
+  const int64_t near = kKeptBytes / lane_bytes;
+  const int64_t most = rounds > 1 && near >= kStrip ? std::min(near, kWideLanes) : kWideLanes;
+  const int64_t count = std::max<int64_t>((geometry.lanes + most - 1) / most, num_threads());
+  const int64_t even = (geometry.lanes + count - 1) / count;
+  panel = std::min(geometry.lanes, (even + kStrip - 1) / kStrip * kStrip);
+  for (size_t i = 0; i < held.size(); ++i) {
+    if (of_rows(i)) continue;
+    direct[i] = !shared(i);
+    repeated[i] = shared(i) && repeatable[i] && (item(i) == 4 || item(i) == 8);
+  }
+  return true;
 }
 
 // A tensor of strides 0 may have any number of elements.
@@ -97,7 +128,7 @@ void RowCall::choose_size() {
   int64_t packed = 0, own = 0;  // of an element, in bytes; what all rows share counts once, which is little
   for (size_t i = 0; i < e.num_inputs; ++i) {
     if (is_row(e.inputs()[i])) continue;
-    if (differs(i)) own += item(i);
+    if (!same[i]) own += item(i);
     if (!direct[i]) packed += item(i);
   }
   // A panel narrower than the lanes there are, where it would not stay in the cache.
@@ -117,20 +148,19 @@ void RowCall::choose_streams() {
   for (size_t i = 0; i < held.size(); ++i) {
     const bool input = i < e.num_inputs;
     if (!is_row(input ? e.inputs()[i] : e.outputs()[i - e.num_inputs]))
-      bytes += (differs(i) ? rows : 1) * length * item(i);
+      bytes += (same[i] ? 1 : rows) * length * item(i);
   }
   if (static_cast<size_t>(bytes) <= streams_from()) return;
   for (size_t i = 0; i < held.size(); ++i)
     streamed.push_back(i >= e.num_inputs && direct[i] && !is_row(e.outputs()[i - e.num_inputs]));
 }
 
-// Whether rows have elements of their own in the operand, unlike in a norm's weights.
-bool RowCall::differs(size_t i) const {
+bool RowCall::is_same(size_t i) const {
   const RowDims& kept = geometry.kept;
   for (size_t d = 0; d < kept.sizes.size(); ++d) {
-    if (kept.stride(i, d) != 0) return true;
+    if (kept.stride(i, d) != 0) return false;
   }
-  return false;
+  return !across();
 }
 
 bool RowCall::is_direct(size_t i) const {

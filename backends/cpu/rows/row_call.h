@@ -23,6 +23,9 @@ struct RowCall {
   explicit RowCall(const RowsLaunch& launch);
   /// Operands whose elements kernels take one at a time, repeated, where they are the same along a run.
   void repeat(const std::vector<bool>& repeatable);
+  /// Panels whose places are read and written in place, `rounds` times, if that is dense memory in all
+  /// operands: whether it is. Operands that all lanes share are repeated, if kernels take that.
+  bool go_by_places(const std::vector<bool>& repeatable, int rounds);
 
   const RowsOperand& operand(size_t i) const {
     return i < launch.inputs.size() ? launch.inputs[i] : launch.outputs[i - launch.inputs.size()];
@@ -34,7 +37,8 @@ struct RowCall {
   /// Whether elements that are read or written in place are aligned at these addresses, by operand.
   bool is_aligned(char* const* data) const {
     for (size_t i = 0; i < operands(); ++i) {
-      if (direct[i] && reinterpret_cast<uintptr_t>(data[i]) % static_cast<uintptr_t>(item(i)) != 0)
+      if ((direct[i] || by_places) &&
+          reinterpret_cast<uintptr_t>(data[i]) % static_cast<uintptr_t>(item(i)) != 0)
         return false;
     }
     return true;
@@ -54,9 +58,11 @@ struct RowCall {
   expr::RowForm form = expr::RowForm::Along;
   int64_t panel = 1;            ///< Lanes at a time.
   int64_t group = 1;            ///< Rows at a time, along.
+  bool by_places = false;       ///< Of panels: kernels take one place at a time.
   bool whole = true;            ///< A row's packed operands stay in memory from pass to pass.
   SmallVector<DType, 8> held;   ///< By operand: what its slot is.
   SmallVector<bool, 8> direct;  ///< Its elements are read or written in place.
+  SmallVector<bool, 8> same;    ///< Along, all rows have the same elements in it, as in a norm's weights.
   /// A direct output that goes past the caches, unless it shares memory with an input; empty where none does.
   SmallVector<bool, 8> streamed;
   SmallVector<bool, 8> broken;  ///< In runs of the innermost dimension.
@@ -70,7 +76,7 @@ struct RowCall {
   void choose_form();
   void choose_size();
   void choose_streams();
-  bool differs(size_t i) const;
+  bool is_same(size_t i) const;
   bool is_direct(size_t i) const;
 };
 

@@ -13,6 +13,36 @@ RowKernel::RowKernel(const expr::Key& key, const expr::Expression* typed) {
   if (!printed_) program_ = std::make_unique<const Compiled>(*typed);
 }
 
+RowSums::RowSums(const expr::RowPass& pass, const RowKernel& elements) {
+  const expr::RowStep& step = pass.elements;
+  if (!step.flat) return;
+  if (expr::is_summed(pass)) printed_ = find_printed_kernel(expr::summed(step.flat->key));
+  if (!printed_ && elements.is_printed()) return;
+  const auto is_sum = [](const expr::RowReducer& r) {
+    return r.kind == expr::ReduceKind::Sum && r.type == expr::Type::F32;
+  };
+  for (const expr::RowPlace& to : step.outputs) {
+    const bool reduced = to.kind == expr::RowPlace::Kind::Reducer;
+    if (reduced && !is_sum(pass.reducers[to.index / 2])) return;
+    reducers_.push_back(reduced ? to.index / 2 : kStored);
+  }
+  if (printed_) return;
+  // What is kept for later passes is added up as well.
+  expr::ExpressionParts parts = expr::parts_of(*step.flat);
+  for (size_t r = 0; r < pass.reducers.size(); ++r) {
+    const auto from = std::ranges::find(step.outputs, pass.reducers[r].from);
+    const bool kept = from != step.outputs.end() && from->kind == expr::RowPlace::Kind::Kept;
+    if (!kept || !is_sum(pass.reducers[r])) continue;
+    parts.outputs.push_back(parts.outputs[static_cast<size_t>(from - step.outputs.begin())]);
+    parts.outputs.back().operand = static_cast<uint16_t>(parts.outputs.size() - 1);
+    reducers_.push_back(r);
+  }
+  uint32_t summed = 0;
+  for (size_t o = 0; o < reducers_.size() && o < 32; ++o) summed |= uint32_t{reducers_[o] != kStored} << o;
+  if (summed != 0 && reducers_.size() <= 32)
+    code_ = std::make_unique<const MachineCode>(*expr::make_expression(parts), summed);
+}
+
 namespace {
 
 // The passes of an operator are cut as the build cut them when it printed their kernels. Of others, as a
@@ -31,21 +61,35 @@ expr::RowPasses cut_for(const expr::Expression& e, expr::RowForm form, bool keep
 
 RowPlan::RowPlan(const expr::Expression& e, expr::RowForm form, bool keep) : cut(cut_for(e, form, keep)) {
   printed = true;
-  repeatable.assign(e.num_inputs, form == expr::RowForm::Along);
+  repeatable.assign(e.num_inputs, true);
   const auto refuse = [&](const expr::RowPlace& from) {
     if (from.kind == expr::RowPlace::Kind::Operand) repeatable[from.index] = false;
   };
   for (const expr::RowPass& pass : cut.passes) {
     elements.emplace_back(pass.elements);
     rows.emplace_back(pass.rows);
-    const bool summed = form == expr::RowForm::Along && expr::is_summed(pass);
-    sums.push_back(summed ? find_printed_kernel(expr::summed(pass.elements.flat->key)) : nullptr);
+    sums.push_back(form == expr::RowForm::Along ? RowSums(pass, elements.back()) : RowSums());
     printed = printed && (!elements.back() || elements.back().is_printed());
     // PointwiseFn takes repeated inputs where there are several, as bits of 32.
     const size_t count = pass.elements.inputs.size();
     if (!elements.back().is_printed() || count < 2 || count + pass.elements.outputs.size() > 32)
       std::for_each(pass.elements.inputs.begin(), pass.elements.inputs.end(), refuse);
     for (const expr::RowReducer& r : pass.reducers) refuse(r.from), refuse(r.first);
+  }
+  const bool by_places = cut.kept.empty() && std::ranges::all_of(cut.passes, [](const expr::RowPass& pass) {
+                           return std::ranges::all_of(pass.reducers, [](const expr::RowReducer& r) {
+                             return expr::num_operands(r.kind) == 1;
+                           });
+                         });
+  bool read_before = false;
+  for (const expr::RowPass& pass : cut.passes) {
+    const bool reads = pass.elements.flat || !pass.reducers.empty();
+    const bool stores = std::ranges::any_of(pass.elements.outputs, [](const expr::RowPlace& to) {
+      return to.kind == expr::RowPlace::Kind::Output;
+    });
+    idle.push_back(read_before && pass.elements.flat && !stores);
+    read_before = read_before || reads;
+    rounds += by_places && reads;
   }
 }
 

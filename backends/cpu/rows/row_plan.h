@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "backends/cpu/jit/compiled.h"
@@ -33,14 +34,42 @@ class RowKernel {
   std::unique_ptr<const Compiled> program_;
 };
 
+/// What computes chunks of a pass's elements in place of its kernel and adds up those that go to float32
+/// sums: printed at build time where none goes elsewhere, or machine code. Most passes have neither.
+class RowSums {
+ public:
+  RowSums() = default;
+  RowSums(const expr::RowPass& pass, const RowKernel& elements);
+  /// Of each output: the reducer whose sum it is, or kStored; what `elements` gives comes first.
+  std::span<const size_t> reducers() const { return reducers_; }
+  static constexpr size_t kStored = ~size_t{0};
+  /// Whether the next `n` elements can be added up.
+  bool take(size_t n) const { return printed_ || (code_ && code_->get_for(n)); }
+  void operator()(void* const* ptrs, size_t n, const void* numbers) const {
+    if (printed_)
+      printed_(ptrs, n, numbers, 0);
+    else
+      code_->get()->run(ptrs, n, numbers);
+  }
+
+ private:
+  PointwiseFn printed_ = nullptr;
+  std::unique_ptr<const MachineCode> code_;
+  std::vector<size_t> reducers_;
+};
+
 struct RowPlan {
   RowPlan(const expr::Expression& e, expr::RowForm form, bool keep);
 
   expr::RowPasses cut;
   std::vector<RowKernel> elements, rows;  ///< Of each pass.
-  /// Of each pass: adds up a chunk of what `elements` stores for reducers; null where the build printed none.
-  std::vector<PointwiseFn> sums;
-  bool printed = false;  ///< All kernels over elements are.
+  std::vector<RowSums> sums;              ///< Of each pass.
+  bool printed = false;                   ///< All kernels over elements are.
+  /// Of each pass: it finds its rows in the first cache and stores no results, which leaves the memory idle.
+  std::vector<bool> idle;
+  /// Times that the elements of rows are gone through; 0 of plans that panels cannot go through place by
+  /// place: what is kept, or reduced two by two, is in memory of the panel.
+  int rounds = 0;
   /// By operand: whether all kernels that take its elements take one that is repeated instead.
   std::vector<bool> repeatable;
 };

@@ -27,12 +27,17 @@ RowScratch::RowScratch(const RowCall& call, const expr::RowPasses& cut, int64_t 
   const int64_t places = std::min(piece, call.length);
   const int64_t count = call.across() ? call.panel : call.group;  // values of rows at a time
   const size_t inputs = call.e.num_inputs;
+  const auto elements_of = [&](size_t i) {
+    if (call.by_places) return lanes;
+    if (i >= inputs || !call.whole) return places * lanes;
+    return call.same[i] ? row : row * call.group;
+  };
   for (size_t i = 0; i < call.operands(); ++i) {
     const bool input = i < inputs;
     if (is_row(input ? call.e.inputs()[i] : call.e.outputs()[i - inputs]))
       want(row_buffers[i], count * kTempBytes);
     else if (!call.direct[i] || (!call.streamed.empty() && call.streamed[i]))
-      want(buffers[i], (input && call.whole ? row * call.group : places * lanes) * call.item(i));
+      want(buffers[i], elements_of(i) * call.item(i));
   }
   for (size_t v = 0; v < values.size(); ++v) {
     want(values[v], count * kTempBytes);

@@ -22,10 +22,8 @@ struct RowScratch {
   RowScratch(const RowCall& call, const expr::RowPasses& cut, int64_t piece, std::span<char> room);
 
   bool is_small() const { return nbytes_ <= kSmall; }
-  /// What pass p computes for its reducers, of row g of the group.
-  Bytes temp(size_t p, uint16_t index, int64_t g) const {
-    return temps[2 * first_reducer[p] + index] + g * temp_bytes;
-  }
+  /// What pass p computes for its reducers, for all rows of the group.
+  Bytes temp(size_t p, uint16_t index) const { return temps[2 * first_reducer[p] + index]; }
 
   SmallVector<Bytes, 8> buffers;      ///< By operand: packed elements.
   SmallVector<Bytes, 8> row_buffers;  ///< By operand: values of rows.
@@ -33,7 +31,7 @@ struct RowScratch {
   SmallVector<Bytes, 8> temps;           ///< By pass and reducer, two each.
   SmallVector<size_t, 8> first_reducer;  ///< By pass: how many the passes before it have.
   Bytes position = nullptr;
-  int64_t temp_bytes;
+  int64_t temp_bytes;  ///< Of a row, at most.
 
  private:
   struct Want {

@@ -22,8 +22,13 @@ constexpr int64_t kPiece = 1024;
 constexpr int64_t kLongPiece = 8 * kPiece;
 // The same of panels, whose pieces are a few places: more of them cost fewer calls.
 constexpr int64_t kPanelPiece = 4 * kPiece;
-// A panel's memory that is fetched ahead, at most.
-constexpr int64_t kFetchBytes = 8 << 10;
+
+// Asks for memory before it is read. GCC takes a function that does nothing else for one of no effect, and
+// drops the calls of it: the asm is what it cannot look into.
+inline void fetch(const char* from, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at, 0, 2);
+  asm volatile("");
+}
 
 int64_t bytes_of(expr::Type t) { return static_cast<int64_t>(expr::item_size(t)); }
 
@@ -33,9 +38,13 @@ class RowWorker {
  public:
   RowWorker(const RowCall& call, const RowPlan& plan, std::span<char> room = {})
       : c_(call), plan_(plan), cut_(plan.cut), piece_(piece_of(call)), mem_(call, plan.cut, piece_, room) {
+    for (size_t i = 0; i < c_.e.num_inputs; ++i) {
+      if (!is_row(c_.e.inputs()[i]) && follows(i)) fetched_.push_back(i);
+    }
     base_.resize(c_.operands() * static_cast<size_t>(c_.group));
     accumulators_.reserve(mem_.temps.size() / 2);
     for (const expr::RowPass& pass : cut_.passes) {
+      stretches_.push_back(is_stretch(pass));
       for (const expr::RowReducer& r : pass.reducers)
         accumulators_.push_back(
             make_accumulator(r.kind, r.type, static_cast<size_t>(c_.panel), static_cast<size_t>(c_.group)));
@@ -44,6 +53,7 @@ class RowWorker {
 
   void run(const RowAddresses& at, int64_t begin, int64_t end) {
     at_ = at;
+    is_packed_ = false;
     streams_ = !c_.streamed.empty() && !writes_inputs();
     for (int64_t unit = begin; unit < end; ++unit) run(unit);
     if (streams_) row_kernels().end_stream();
@@ -56,7 +66,6 @@ class RowWorker {
   // Group `index` of rows, or panel.
   void run(int64_t index) {
     place(index);
-    fetch_next();
     pack();
     for (size_t p = 0; p < cut_.passes.size(); ++p) {
       if (p > 0) elements(p);
@@ -108,14 +117,10 @@ class RowWorker {
     }
   }
 
-  // A panel of short rows is a block of memory whose every line is missed at once: the next one is asked
-  // for while this one is worked on.
-  void fetch_next() const {
-    for (size_t i = 0; i < c_.operands() && c_.across(); ++i) {
-      const int64_t span = lanes_ * c_.geometry.lane_strides[i];
-      for (int64_t at = 0; span <= kFetchBytes && at < span; at += 64)
-        __builtin_prefetch(base_[i] + span + at);
-    }
+  // The next group's elements that are where the row's are in this one.
+  [[gnu::noinline]] void fetch_rows(int64_t g, int64_t begin, int64_t n) const {
+    for (const size_t i : fetched_)
+      fetch(base(i, g) + rows_ * c_.geometry.kept.inner_stride(i) + begin * c_.item(i), n * c_.item(i));
   }
 
   // Accumulators are of a number of lanes; the last panel has fewer.
@@ -137,12 +142,13 @@ class RowWorker {
   }
 
   void pack() {
-    for (size_t i = 0; i < c_.e.num_inputs && c_.whole; ++i) {
-      if (!mem_.buffers[i] || c_.repeated[i]) continue;
+    for (size_t i = 0; i < c_.e.num_inputs && c_.whole && !c_.by_places; ++i) {
+      if (!mem_.buffers[i] || c_.repeated[i] || (c_.same[i] && is_packed_)) continue;
       const RowsOf dense = source({Kind::Operand, static_cast<uint16_t>(i)}, 0, c_.length);
-      for (int64_t g = 0; g < rows_; ++g)
+      for (int64_t g = 0; g < (c_.same[i] ? 1 : rows_); ++g)
         pack_rows(stretch(i, 0, c_.length), base(i, g), c_.operand(i).dtype, row_of(dense, g), c_.held[i]);
     }
+    is_packed_ = true;
   }
   // Places [begin, begin + n) of an operand, in one row.
   Bytes packed(size_t operand, int64_t g, int64_t begin, int64_t n) {
@@ -182,7 +188,7 @@ class RowWorker {
       if (c_.direct[i] || c_.repeated[i]) return from_bases(i, begin);
       if (!c_.whole) return {};
       const int64_t place = lanes() * c_.item(i);
-      return {mem_.buffers[i] + begin * place, c_.length * place, nullptr};
+      return {mem_.buffers[i] + begin * place, c_.same[i] ? 0 : c_.length * place, nullptr};
     }
     if (from.kind == Kind::Value) return {mem_.spread[from.index], 0, nullptr};
     auto* to = reinterpret_cast<int64_t*>(mem_.position);
@@ -278,10 +284,11 @@ class RowWorker {
   void elements(size_t p) {
     const expr::RowPass& pass = cut_.passes[p];
     for (size_t r = 0; r < pass.reducers.size(); ++r) accumulator(p, r).reset();
-    if (plan_.sums[p] && !breaks(pass)) {
+    const bool adds = !breaks(pass) && plan_.sums[p].take(static_cast<size_t>(rows_ * c_.length));
+    if (adds) {
       for (int64_t begin = 0; begin < c_.length; begin += kPiece) {
         if (begin > 0) check_stop();
-        sum_piece(p, begin, std::min(kPiece, c_.length - begin));
+        run_pieces(p, begin, std::min(kPiece, c_.length - begin), true);
       }
     } else if (plan_.elements[p] || std::any_of(pass.reducers.begin(), pass.reducers.end(), &fed_by_piece)) {
       // Piece by piece, and the rows in turn: so their sums go on side by side.
@@ -289,40 +296,130 @@ class RowWorker {
       for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
         if (begin > 0) check_stop();
         n = limit(broken, begin, std::min(piece_, c_.length - begin));
-        if (plan_.elements[p]) run_pieces(p, begin, n);
+        if (plan_.elements[p]) run_pieces(p, begin, n, false);
         feed_piece(p, begin, n);
       }
     }
     // What is in memory already is reduced there.
     for (size_t r = 0; r < pass.reducers.size(); ++r) {
-      if (pass.reducers[r].from.kind != Kind::Reducer && !fed_by_piece(pass.reducers[r])) feed_whole(p, r);
+      const bool fed =
+          fed_by_piece(pass.reducers[r]) || (adds && std::ranges::count(plan_.sums[p].reducers(), r) != 0);
+      if (!fed) feed_whole(p, r);
       store_result(accumulator(p, r), pass.reducers[r].value);
     }
   }
 
-  // A piece of every row.
-  void run_pieces(size_t p, int64_t begin, int64_t n) {
+  // Whether an operand's rows follow one another.
+  bool follows(size_t i) const {
+    const RowDims& kept = c_.geometry.kept;
+    return kept.sizes.size() == 1 && c_.direct[i] && !c_.broken[i] && !c_.repeated[i] &&
+           kept.inner_stride(i) == c_.length * c_.item(i);
+  }
+  // Whether rows follow one another in all that a pass's elements are computed of and go to, and share the
+  // numbers: several rows are one stretch then.
+  bool is_stretch(const expr::RowPass& pass) const {
+    const auto fits = [&](const RowPlace& place) {
+      switch (place.kind) {
+        case Kind::Operand:
+          return follows(place.index);
+        case Kind::Output:
+          return c_.streamed.empty() && follows(c_.e.num_inputs + place.index);
+        case Kind::Reducer:
+          return expr::num_operands(pass.reducers[place.index / 2].kind) == 1;
+        default:
+          return place.kind == Kind::Kept;
+      }
+    };
+    const expr::RowStep& step = pass.elements;
+    return !c_.across() && std::ranges::all_of(step.inputs, fits) &&
+           std::ranges::all_of(step.outputs, fits) &&
+           std::ranges::none_of(step.numbers, [](const RowPlace& from) { return from.kind == Kind::Value; });
+  }
+  bool is_stretch(size_t p, int64_t n) const { return stretches_[p] && n == c_.length; }
+
+  // Of a panel, places that are read and written in place.
+  void run_places(size_t p, int64_t begin, int64_t n) {
     const expr::RowStep& step = cut_.passes[p].elements;
     const size_t outs = step.outputs.size();
-    const Inputs inputs(*this, step, begin, n);
+    const uint32_t repeated = repeated_inputs(step);
     Numbers numbers(*this, step);
-    RowsOf targets[expr::kMaxSlots];
-    bool any_buffered = false;
-    for (size_t o = 0; o < outs; ++o) {
-      targets[o] = target(p, step.outputs[o], begin);
-      any_buffered = any_buffered || is_buffered(step.outputs[o]);
+    void* ptrs[expr::kMaxSlots];
+    for (int64_t at = begin; at < begin + n; ++at) {
+      for (size_t o = 0; o < outs; ++o) {
+        const RowPlace& to = step.outputs[o];
+        const auto item = static_cast<int64_t>(item_size(step.flat->outputs()[o].dtype));
+        ptrs[o] = to.kind == Kind::Reducer ? mem_.temp(p, to.index) + (at - begin) * lanes_ * item
+                                           : at_place(c_.e.num_inputs + to.index, at);
+      }
+      for (size_t i = 0; i < step.inputs.size(); ++i) ptrs[outs + i] = input_at(step.inputs[i], at);
+      plan_.elements[p](ptrs, static_cast<size_t>(lanes_), numbers.put(0), repeated);
     }
+  }
+  Bytes at_place(size_t operand, int64_t at) const {
+    return base(operand, 0) + c_.geometry.along.offset(operand, at);
+  }
+  Bytes input_at(const RowPlace& from, int64_t at) {
+    if (from.kind == Kind::Value) return mem_.values[from.index];
+    if (from.kind == Kind::Position) {
+      std::fill_n(reinterpret_cast<int64_t*>(mem_.position), lanes_, at);
+      return mem_.position;
+    }
+    const size_t i = from.index;
+    const Bytes element = at_place(i, at);
+    if (c_.repeated[i]) return repeat(i, element);
+    if (!c_.direct[i]) {
+      row_kernels().fill[element_size_index(c_.item(i))](mem_.buffers[i], element,
+                                                         static_cast<size_t>(lanes_));
+      return mem_.buffers[i];
+    }
+    return element;
+  }
+
+  uint32_t repeated_inputs(const expr::RowStep& step) const {
     uint32_t repeated = 0;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const RowPlace& from = step.inputs[i];
-      if (from.kind == Kind::Operand && c_.repeated[from.index]) repeated |= 1u << (outs + i);
+      if (from.kind == Kind::Operand && c_.repeated[from.index]) repeated |= 1u << (step.outputs.size() + i);
     }
+    return repeated;
+  }
+
+  // A piece of every row; where it `adds`, a chunk, and the sums of it go to the reducers.
+  void run_pieces(size_t p, int64_t begin, int64_t n, bool adds) {
+    if (c_.by_places) return run_places(p, begin, n);
+    const expr::RowStep& step = cut_.passes[p].elements;
+    const RowSums& sums = plan_.sums[p];
+    const size_t outs = adds ? sums.reducers().size() : step.outputs.size();
+    const Inputs inputs(*this, step, begin, n);
+    Numbers numbers(*this, step);
+    RowsOf targets[expr::kMaxSlots];
+    float chunks[expr::kMaxSlots][kMaxGroup];
+    bool any_buffered = false;
+    for (size_t o = 0; o < outs; ++o) {
+      if (adds && sums.reducers()[o] != RowSums::kStored) {
+        targets[o] = {reinterpret_cast<Bytes>(chunks[o]), sizeof(float), nullptr};
+        continue;
+      }
+      targets[o] = target(p, step.outputs[o], begin, n);
+      any_buffered = any_buffered || is_buffered(step.outputs[o]);
+    }
+    const uint32_t repeated = repeated_inputs(step);
     void* ptrs[expr::kMaxSlots];
-    for (int64_t g = 0; g < rows_; ++g) {
+    const int64_t at_once = !adds && is_stretch(p, n) ? rows_ : 1;
+    const bool idle = plan_.idle[p] && !c_.across();
+    for (int64_t g = 0; g < rows_; g += at_once) {
       for (size_t o = 0; o < outs; ++o) ptrs[o] = row_of(targets[o], g);
       inputs.put(g, ptrs + outs);
-      plan_.elements[p](ptrs, static_cast<size_t>(n * lanes()), numbers.put(g), repeated);
+      if (idle) fetch_rows(g, begin, at_once * n);
+      if (adds)
+        sums(ptrs, static_cast<size_t>(n), numbers.put(g));
+      else
+        plan_.elements[p](ptrs, static_cast<size_t>(at_once * n * lanes()), numbers.put(g), repeated);
       if (any_buffered) store_buffered(step, ptrs, g, begin, n);
+    }
+    for (size_t o = 0; adds && o < outs; ++o) {
+      if (const size_t r = sums.reducers()[o]; r != RowSums::kStored)
+        accumulator(p, r).feed_chunks(chunks[o], static_cast<size_t>(rows_), c_.length <= kPiece);
     }
   }
 
@@ -344,31 +441,18 @@ class RowWorker {
     }
   }
 
-  // A chunk of every row; only sums are kept.
-  void sum_piece(size_t p, int64_t begin, int64_t n) {
-    const expr::RowStep& step = cut_.passes[p].elements;
-    const size_t outs = step.outputs.size();
-    const Inputs inputs(*this, step, begin, n);
-    Numbers numbers(*this, step);
-    float sums[expr::kMaxSlots][kMaxGroup];
-    void* ptrs[expr::kMaxSlots];
-    for (int64_t g = 0; g < rows_; ++g) {
-      for (size_t o = 0; o < outs; ++o) ptrs[o] = &sums[o][g];
-      inputs.put(g, ptrs + outs);
-      plan_.sums[p](ptrs, static_cast<size_t>(n), numbers.put(g), 0);
-    }
-    for (size_t o = 0; o < outs; ++o)
-      accumulator(p, step.outputs[o].index / 2)
-          .feed_chunks(sums[o], static_cast<size_t>(rows_), c_.length <= kPiece);
-  }
-
   // A reducer of two operands gets them together.
   static bool fed_by_piece(const expr::RowReducer& r) {
     return r.from.kind == Kind::Reducer || expr::num_operands(r.kind) == 2;
   }
 
-  RowsOf target(size_t p, const RowPlace& to, int64_t begin) const {
-    if (to.kind == Kind::Reducer) return {mem_.temp(p, to.index, 0), mem_.temp_bytes, nullptr};
+  // Of what a pass computes for its reducers, and where that of the group's rows is.
+  RowsOf temp(size_t p, uint16_t index, int64_t n) const {
+    const int64_t row = n * bytes_of(cut_.passes[p].reducers[index / 2].type);
+    return {mem_.temp(p, index), is_stretch(p, n) ? row : mem_.temp_bytes, nullptr};
+  }
+  RowsOf target(size_t p, const RowPlace& to, int64_t begin, int64_t n) const {
+    if (to.kind == Kind::Reducer) return temp(p, to.index, n);
     if (to.kind == Kind::Kept) return from_kept(to.index, begin);
     const size_t i = c_.e.num_inputs + to.index;
     return is_buffered(to) ? RowsOf{mem_.buffers[i], 0, nullptr} : from_bases(i, begin);
@@ -382,7 +466,8 @@ class RowWorker {
       if (!fed_by_piece(reducer)) continue;
       const auto put = [&](const RowPlace& from, const void** to) {
         if (from.kind != Kind::Reducer) return put_rows(from, begin, n, to);
-        for (int64_t g = 0; g < rows_; ++g) to[g] = mem_.temp(p, from.index, g);
+        const RowsOf rows = temp(p, from.index, n);
+        for (int64_t g = 0; g < rows_; ++g) to[g] = row_of(rows, g);
       };
       put(reducer.from, elements);
       if (expr::num_operands(reducer.kind) == 2) put(reducer.first, firsts);
@@ -399,6 +484,11 @@ class RowWorker {
     const RowPlace& from = cut_.passes[p].reducers[r].from;
     const bool piecewise = from.kind == Kind::Operand && !c_.whole && !c_.direct[from.index];
     const void* elements[kMaxGroup];
+    for (int64_t at = 0; c_.by_places && at < c_.length; ++at) {
+      elements[0] = input_at(from, at);
+      accumulator(p, r).feed(elements, nullptr, 1, 1, at + 1 == c_.length);
+    }
+    if (c_.by_places) return;
     for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
       if (begin > 0) check_stop();
       n = limit(breaks(from), begin, piecewise ? std::min(piece_, c_.length - begin) : c_.length - begin);
@@ -415,6 +505,7 @@ class RowWorker {
 
   // Repeats the lanes' values along a piece.
   void spread(size_t value) {
+    if (c_.by_places) return;
     const auto row = static_cast<size_t>(lanes() * bytes_of(cut_.values[value]));
     for (int64_t i = 0; i < piece_; ++i)
       std::memcpy(mem_.spread[value] + static_cast<size_t>(i) * row, mem_.values[value], row);
@@ -468,7 +559,10 @@ class RowWorker {
   RowAddresses at_{};
   bool streams_ = false;  // results that may go past the caches do
   int64_t rows_ = 0, lanes_ = 1;
-  int64_t made_for_ = c_.panel;  // lanes of the accumulators
+  bool is_packed_ = false;          // operands that are the same in all rows
+  int64_t made_for_ = c_.panel;     // lanes of the accumulators
+  SmallVector<size_t, 8> fetched_;  // inputs whose next rows are asked for
+  SmallVector<bool, 4> stretches_;  // by pass: several rows are one stretch of elements
   RowScratch mem_;
   SmallVector<Bytes, 16> base_;                             // by row of the group and operand
   std::vector<std::unique_ptr<Accumulator>> accumulators_;  // by pass and reducer

@@ -18,6 +18,17 @@ RowPlans& plans_of(const RowsLaunch& launch) {
   return *static_cast<RowPlans*>(present);  // another thread was first
 }
 
+/// The plan that a call is run by, and what the call takes from its kernels.
+const RowPlan& fit(RowCall& call, RowPlans& plans) {
+  if (call.across()) {
+    const RowPlan& plan = plans.get(call.form, false);
+    if (plan.rounds > 0 && call.go_by_places(plan.repeatable, plan.rounds)) return plan;
+  }
+  const RowPlan& plan = plans.get(call.form, call.whole);
+  call.repeat(plan.repeatable);
+  return plan;
+}
+
 /// Calls units(begin, end) for all of the call, on several threads where that pays.
 template <class F>
 void for_units(const RowCall& call, F&& units) {
@@ -29,9 +40,7 @@ void for_units(const RowCall& call, F&& units) {
 class PreparedRows final : public HostRows {
  public:
   explicit PreparedRows(const RowsLaunch& launch)
-      : launch_(launch), call_(launch_), plan_(plans_of(launch_).get(call_.form, call_.whole)) {
-    call_.repeat(plan_.repeatable);
-  }
+      : launch_(launch), call_(launch_), plan_(fit(call_, plans_of(launch_))) {}
 
   void run(char* const* data, const uint64_t* numbers) const final {
     const RowAddresses at{data, numbers};
@@ -65,8 +74,7 @@ class PreparedRows final : public HostRows {
 
 void run_rows(const RowsLaunch& launch) {
   RowCall call(launch);
-  const RowPlan& plan = plans_of(launch).get(call.form, call.whole);
-  call.repeat(plan.repeatable);
+  const RowPlan& plan = fit(call, plans_of(launch));
   SmallVector<char*, 8> data;
   for (size_t i = 0; i < call.operands(); ++i) data.push_back(call.operand(i).data);
   const RowAddresses at{data.data(), launch.numbers};

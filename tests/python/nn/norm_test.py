@@ -33,6 +33,37 @@ def test_rows_have_mean_0_and_variance_1(module, axes, images):
     np.testing.assert_allclose(result, _normal(images, axes), atol=2e-6)
 
 
+# Of 64 columns and more the gradients of weights read rows in place.
+@pytest.mark.parametrize("shape", [(3, 64), (40, 65), (1100, 129), (2, 33, 1030)])
+@pytest.mark.parametrize("layout", ["contiguous", "columns", "repeated"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_gradients_of_weights_of_many_columns(shape, layout, threads):
+    rng = np.random.default_rng(3)
+    x, g = rng.standard_normal(shape), rng.standard_normal(shape)
+    if layout == "repeated":
+        g = np.broadcast_to(g[..., :1, :], shape)
+    axes = tuple(range(len(shape) - 1))
+    want = (g * _normal(x, (-1,))).sum(axes), g.sum(axes)
+
+    def arranged(a):
+        t = tenon.tensor(np.ascontiguousarray(a))
+        if layout == "columns":
+            return t.mT.contiguous().mT
+        return t[..., :1, :].expand(shape) if layout == "repeated" and a is g else t
+
+    before = tenon.get_num_threads()
+    tenon.set_num_threads(threads)
+    try:
+        for dtype, tolerance in ((tenon.float64, 1e-11), (tenon.float32, 2e-5)):
+            norm = nn.LayerNorm(shape[-1]).to(dtype)
+            norm(arranged(x).to(dtype)).backward(arranged(g).to(dtype))
+            for got, expected in zip((norm.weight.grad, norm.bias.grad), want, strict=True):
+                scale = np.abs(expected).max() + 1
+                np.testing.assert_allclose(got.numpy() / scale, expected / scale, atol=tolerance)
+    finally:
+        tenon.set_num_threads(before)
+
+
 def test_rms_norm_has_no_mean_to_take_away(images):
     result = nn.RMSNorm(6, eps=0.5)(tenon.tensor(images)).detach().numpy()
     np.testing.assert_allclose(result, images / np.sqrt((images**2).mean(-1, keepdims=True) + 0.5), atol=2e-6)

@@ -86,6 +86,24 @@ Tensor layer_norm_weight_gradient(const Tensor& grad, const Tensor& input, const
                                   double eps) {
   if (!differentiated() && weight.sizes() == normalized_shape)
     return tenon::_layer_norm_backward_weight(grad, input, mu, rstd, normalized_shape);
+  if (!differentiated() && weight.numel() > 1) {
+    // Dimensions along which the weight is the same, the places of a norm over groups, lead as the batch
+    // does.
+    const auto leading = static_cast<size_t>(input.dim()) - weight.sizes().size();
+    Dims order, varied;
+    for (size_t d = 0; d < input.sizes().size(); ++d) {
+      if (d < leading || weight.sizes()[d - leading] == 1) order.push_back(static_cast<int64_t>(d));
+    }
+    for (size_t d = leading; d < input.sizes().size(); ++d) {
+      if (weight.sizes()[d - leading] == 1) continue;
+      order.push_back(static_cast<int64_t>(d));
+      varied.push_back(input.sizes()[d]);
+    }
+    const auto ordered = [&](const Tensor& t) { return t.permute(order); };
+    return tenon::_layer_norm_backward_weight(ordered(grad), ordered(input), ordered(mu), ordered(rstd),
+                                              varied)
+        .reshape(weight.sizes());
+  }
   const Dims dims = last_dims(static_cast<int64_t>(normalized_shape.size()));
   const Normal n = differentiated() ? Normal(input, dims, eps, true) : Normal(input, dims, mu, rstd);
   return tenon::sum_to_size(tenon::mul(grad, n.x), weight.sizes());

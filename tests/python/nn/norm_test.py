@@ -64,6 +64,24 @@ def test_gradients_of_weights_of_many_columns(shape, layout, threads):
         tenon.set_num_threads(before)
 
 
+@pytest.mark.parametrize(
+    "shape, groups", [((3, 1, 4), 1), ((5, 6), 3), ((2, 6, 4, 80), 2), ((2, 8, 300), 8), ((3, 4, 2, 3, 5), 1)]
+)
+@pytest.mark.parametrize("half", [False, True])
+def test_gradients_of_weights_of_a_norm_over_groups(shape, groups, half):
+    rng = np.random.default_rng(4)
+    dtype = tenon.float16 if half else tenon.float64
+    x, g = (tenon.tensor(rng.standard_normal(shape)).to(dtype) for _ in range(2))
+    norm = nn.GroupNorm(groups, shape[1]).to(dtype)
+    norm(x.requires_grad_()).backward(g)
+    xs, gs = (t.detach().to(tenon.float64).numpy().reshape(shape[0], groups, -1) for t in (x, g))
+    axes = (0, *range(2, len(shape)))
+    want = (gs * _normal(xs, (2,))).reshape(shape).sum(axes), gs.reshape(shape).sum(axes)
+    rtol, atol = (4e-3, 2e-2) if half else (1e-7, 1e-11)
+    for got, expected in zip((norm.weight.grad, norm.bias.grad), want, strict=True):
+        np.testing.assert_allclose(got.to(tenon.float64).numpy(), expected, rtol, atol)
+
+
 def test_rms_norm_has_no_mean_to_take_away(images):
     result = nn.RMSNorm(6, eps=0.5)(tenon.tensor(images)).detach().numpy()
     np.testing.assert_allclose(result, images / np.sqrt((images**2).mean(-1, keepdims=True) + 0.5), atol=2e-6)

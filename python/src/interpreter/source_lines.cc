@@ -1,5 +1,7 @@
 #include "python/src/interpreter/source_lines.h"
 
+#include <frameobject.h>  // up to 3.10, Python.h leaves out what a frame holds
+
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 // 3.11 keeps frames where only its own headers see them; from 3.12 on there are functions.
 #define Py_BUILD_CORE 1

@@ -43,6 +43,10 @@ int execute(PyObject* module) {
 
 PyModuleDef_Slot g_slots[] = {{Py_mod_create, reinterpret_cast<void*>(&create)},
                               {Py_mod_exec, reinterpret_cast<void*>(&execute)},
+#if PY_VERSION_HEX >= 0x030C0000
+                              // CPython would refuse other interpreters itself, without saying what to do.
+                              {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
                               {0, nullptr}};
 
 PyModuleDef g_module = {PyModuleDef_HEAD_INIT,

@@ -51,6 +51,10 @@ class _Parser(argparse.ArgumentParser):
         finally:
             self.intermixed = True
 
+    def print_help(self, file=None):
+        # argparse's own ignores that no one reads any more.
+        (file or sys.stdout).write(self.format_help())
+
     def error(self, message):
         wrong = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         if wrong:

@@ -8,6 +8,9 @@ import pytest
 
 from tests.devices.conftest import BUILD, OPENCL, OPENCL_ENVIRONMENT, OPENREG
 
+#: From CPython 3.12 on, a fork of a process that has threads warns; some programs fork on purpose.
+FORKS = "ignore:This process:DeprecationWarning"
+
 
 def run(program, *arguments, timeout=None, **environment):
     """Runs a program with openreg's path as its first argument; what it printed."""
@@ -17,7 +20,7 @@ def run(program, *arguments, timeout=None, **environment):
 
 
 def start(program, *arguments, timeout=None, **environment):
-    command = [sys.executable, "-c", "import os, sys, threading, tenon\n" + program, str(OPENREG), *map(str, arguments)]
+    command = [sys.executable, "-W", FORKS, "-c", "import os, sys, threading, tenon\n" + program, str(OPENREG), *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), **environment}
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
 

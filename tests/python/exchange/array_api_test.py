@@ -147,7 +147,7 @@ def test_the_namespace_describes_itself():
         ("repeat", (2,), {"axis": 1}), ("repeat", (np.array([1, 0, 3]),), {"axis": 1}), ("repeat", (np.array([1, 0, 3], np.int8),), {"axis": -2}),
         ("reshape", ((4, -1),), {}), ("reshape", ((),), {}), ("roll", (1,), {}), ("roll", (-2,), {"axis": 1}), ("roll", ((1, -1),), {"axis": (0, 2)}), ("roll", (1,), {"axis": (0, 2)}),
         ("squeeze", (0,), {}), ("squeeze", (), {"axis": (0, -1)}), ("tile", ((2,),), {}), ("tile", ((2, 1, 1, 3),), {}), ("unstack", (), {}), ("unstack", (), {"axis": -1}),
-        ("take", (np.array([2, 0, -1]),), {"axis": 1}), ("take", (np.array([[1, 0]], np.uint8),), {"axis": 0}), ("take_along_axis", (np.array([[[0, 3]]], np.int16),), {}),
+        ("take", (np.array([2, 0, -1]),), {"axis": 1}), ("take", (np.array([[1, 0]], np.uint8),), {"axis": 0}), ("take_along_axis", (np.array([[[0, 3]]], np.int16),), {"axis": -1}),
         ("sort", (), {}), ("sort", (), {"axis": 0, "descending": True}), ("argsort", (), {"axis": 1}), ("nonzero", (), {}), ("matrix_transpose", (), {}),
         ("diff", (), {"axis": 0}), ("diff", (), {"axis": 1, "n": 2}), ("diff", (), {"n": 2, "append": X[..., :1].astype(np.float32)}), ("count_nonzero", (), {}), ("count_nonzero", (), {"axis": (0, 2), "keepdims": True}),
         ("cumulative_sum", (), {"axis": 1}), ("cumulative_prod", (), {"axis": -1, "include_initial": True}), ("all", (), {"axis": 0}), ("any", (), {"keepdims": True}),

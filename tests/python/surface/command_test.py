@@ -1,5 +1,6 @@
 """The `tenon` command, as a person at a terminal runs it."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -280,12 +281,10 @@ def test_a_reader_that_stops_early_is_no_error():
 
 
 def test_the_console_script_is_declared():
-    import tomllib
-
+    # Before Python 3.11, pytest brings the same as tomli.
+    tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     project = tomllib.loads((pathlib.Path(__file__).resolve().parents[3] / "pyproject.toml").read_text())
     module, _, function = project["project"]["scripts"]["tenon"].partition(":")
-    import importlib
-
     assert callable(getattr(importlib.import_module(module), function))
     assert tenon.where(tenon.tensor(True), 1, 2).item() == 1, "no module of the package has an operator's name"
 

@@ -40,6 +40,7 @@ std::deque<uint32_t>& dead_codes() {
 constexpr size_t kRememberedDead = 1024;
 
 Py_ssize_t g_extra = -1;
+constexpr int kInstructionBytes = 2;  // of CPython's bytecode
 
 #if PY_VERSION_HEX >= 0x030C0000
 int get_extra(PyObject* code, void** out) { return PyUnstable_Code_GetExtra(code, g_extra, out); }
@@ -83,6 +84,29 @@ uint32_t number_of(PyCodeObject* code) noexcept {
   return number;
 }
 
+/// The offset of the instruction that a frame is at.
+int instruction_of(PyFrameObject* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030B0000
+  return PyFrame_GetLasti(frame);
+#else
+  return frame->f_lasti * kInstructionBytes;
+#endif
+}
+
+#if PY_VERSION_HEX >= 0x030C0000
+/// Those of the innermost function where the innermost frame is the interpreter's own: one that C called has
+/// ended, and what its variables owned runs something while they are freed.
+PyCodeObject* code_of_caller(PyThreadState* thread, int& offset) noexcept {
+  const Ref frame(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(thread)));
+  if (!frame) return nullptr;
+  auto* const at = reinterpret_cast<PyFrameObject*>(frame.get());
+  offset = instruction_of(at);
+  PyCodeObject* code = PyFrame_GetCode(at);
+  Py_DECREF(code);  // the frame keeps it
+  return code;
+}
+#endif
+
 /// The code and the instruction that this thread's innermost Python function is at.
 PyCodeObject* current_code(PyThreadState* thread, int& offset) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -94,25 +118,20 @@ PyCodeObject* current_code(PyThreadState* thread, int& offset) noexcept {
 #endif
   if (!frame) return nullptr;
 #if PY_VERSION_HEX >= 0x030C0000
-  PyObject* code = PyUnstable_InterpreterFrame_GetCode(frame);
+  PyObject* found = PyUnstable_InterpreterFrame_GetCode(frame);
+  Py_DECREF(found);  // the frame keeps it
+  auto* const code = reinterpret_cast<PyCodeObject*>(found);
+  // Frames of the interpreter's own have None for code, or are at an instruction before those of a program.
+  if (!PyCode_Check(found)) return code_of_caller(thread, offset);
   offset = PyUnstable_InterpreterFrame_GetLasti(frame);
-  Py_DECREF(code);  // the frame keeps it
-  return reinterpret_cast<PyCodeObject*>(code);
+  if (offset < code->_co_firsttraceable * kInstructionBytes) return code_of_caller(thread, offset);
+  return code;
 #elif PY_VERSION_HEX >= 0x030B0000
-  offset = _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT));
+  offset = _PyInterpreterFrame_LASTI(frame) * kInstructionBytes;
   return frame->f_code;
 #else
-  offset = frame->f_lasti * static_cast<int>(sizeof(_Py_CODEUNIT));
+  offset = frame->f_lasti * kInstructionBytes;
   return frame->f_code;
-#endif
-}
-
-/// The offset of the instruction that a frame is at.
-int instruction_of(PyFrameObject* frame) noexcept {
-#if PY_VERSION_HEX >= 0x030B0000
-  return PyFrame_GetLasti(frame);
-#else
-  return frame->f_lasti * static_cast<int>(sizeof(_Py_CODEUNIT));
 #endif
 }
 

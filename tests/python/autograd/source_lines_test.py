@@ -1,8 +1,10 @@
 """Version errors name the lines of Python that saved and that changed a tensor."""
 
+import functools
 import re
 import sys
 import textwrap
+import weakref
 
 import pytest
 
@@ -105,3 +107,28 @@ def test_loops_and_generators():
 
     saved, changed, y = steps()
     assert lines_of(y.backward)[2:] == (f"{__file__}:{saved}", f"{__file__}:{changed}")
+
+
+class Local:
+    pass
+
+
+def end(at_end):
+    local = Local()
+    at_end(local)
+
+
+class Ended:
+    def __init__(self, at_end):
+        local = Local()
+        at_end(local)
+
+
+@pytest.mark.parametrize("call", [functools.partial(end), Ended], ids=["by a function of C", "of a class"])
+def test_what_runs_while_the_variables_of_a_function_are_freed(call):
+    for _ in range(50):  # CPython specializes calls that come again
+        y = leaf(1.0).exp()
+        change = map(tenon.Tensor.add_, [y], [1])
+        references = []
+        call(lambda local: references.append(weakref.ref(local, functools.partial(next, change)))); changed = line()  # noqa: B023, E702
+    assert lines_of(y.backward)[3] == f"{__file__}:{changed}"

@@ -45,6 +45,13 @@ __all__ = [
 _builder, _devices = _C._builder, _C._devices
 
 
+def _find_onednn() -> None:
+    """For plans in which vendors' libraries may take part; the library is looked for once in a process."""
+    from ._tools.loaded import find_onednn
+
+    find_onednn()
+
+
 class _Replaced:
     """The functions of the library and those that replace some of them."""
 
@@ -391,6 +398,8 @@ class pygraph:
 
     def create_execution_plan(self, engine: str, knobs: Mapping[str, int] | None = None) -> None:
         """The plan of one engine, with some of its knobs set."""
+        if knobs and knobs.get("relaxed"):
+            _find_onednn()
         _builder.create_plan(self._graph, engine, dict(knobs or {}))
 
     def check_support(self) -> None:
@@ -476,6 +485,7 @@ class pygraph:
         """Takes a plan of `serialize`, without planning anything: an empty graph is built then, and tensors are named by their
         UIDs; one whose operations are built must be the same. `data` is bytes, or has the buffer protocol. Raises ValueError for
         bytes that are no such plan here."""
+        _find_onednn()
         _builder.deserialize(self._graph, data)
 
     def allocating_steps(self) -> list[str]:

@@ -252,6 +252,31 @@ def test_strict_mode_and_forked_children_do_without():
     subprocess.run([sys.executable, "-c", STRICT_AND_FORKS], env={**os.environ, "PYTHONPATH": paths}, check=True)
 
 
+GRAPH_FIRST = """
+import tenon
+import tenon.nn.functional as F
+
+x, w, b = tenon.randn(64, 256), tenon.randn(256, 256), tenon.randn(256)
+g = tenon.pygraph(io_data_type=tenon.float32)
+product = g.matmul(A=g.tensor_like(x), B=g.tensor_like(w))
+g.gelu(input=g.bias(input=product, bias=g.tensor_like(b))).set_output(True)
+g.validate()
+g.build_operation_graph()
+g.create_execution_plan("fused", {"relaxed": 1})
+g.check_support()
+g.build_plans()
+f = tenon.compile(lambda x, w, b: F.gelu(x @ w + b), threshold=0, relaxed=True)
+f(x, w, b)
+assert f.explain().of("segment")[0]["regions"][0]["engine"] == "onednn"
+"""
+
+
+@needs_onednn
+def test_a_relaxed_graph_finds_it_too():
+    paths = os.pathsep.join([os.path.dirname(os.path.dirname(tenon.__file__)), os.environ.get("PYTHONPATH", "")])
+    subprocess.run([sys.executable, "-c", GRAPH_FIRST], env={**os.environ, "PYTHONPATH": paths}, check=True)
+
+
 def refusal_of(compiled):
     (why,) = [why for why in region_of(compiled)["refused"] if why.startswith("onednn: ")]
     return why.removeprefix("onednn: ")

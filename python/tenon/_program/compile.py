@@ -10,10 +10,8 @@ The program runs as it always does, at every call, and gets the bits that it get
 from __future__ import annotations
 
 import _thread
-import contextlib
 import functools
 import os
-import sys
 import weakref
 
 from .. import _C
@@ -171,22 +169,13 @@ def _options(caller, shared, relaxed, threshold, tune):
     elif isinstance(threshold, bool) or not isinstance(threshold, int) or not 0 <= threshold < 2**60:
         raise ValueError(f"{caller}: threshold must be a number of elements or None, got {threshold!r}")
     if relaxed:
-        _find_onednn()
+        from .._tools.loaded import find_onednn
+
+        find_onednn()
     milliseconds = _TUNE_MS * tune if isinstance(tune, bool) else tune
     if not isinstance(milliseconds, (int, float)) or not 0 <= milliseconds < 1e6:
         raise ValueError(f"{caller}: tune must be a bool or a number of milliseconds, got {tune!r}")
     return threshold, _SHARED[shared], bool(relaxed), float(milliseconds)
-
-
-@functools.cache
-def _find_onednn():
-    """Loads oneDNN as pip installs it, where the system's loader does not look; the engine then finds it by its name."""
-    path = os.path.join(sys.prefix, "lib", "libdnnl.so.3")
-    if os.path.exists(path):
-        import ctypes
-
-        with contextlib.suppress(OSError):
-            ctypes.CDLL(path)
 
 
 def _compiled(fn, options, replays=None):

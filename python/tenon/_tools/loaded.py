@@ -1,6 +1,9 @@
 """The vendors' libraries that this process has loaded."""
 
+import contextlib
+import functools
 import os
+import sys
 
 #: Names in the paths of vendors' libraries.
 _VENDORS = ("mkl", "dnnl", "gomp", "iomp", "omp", "cudart", "cublas", "cudnn", "LLVM", "OpenCL", "openblas", "scipy_openblas", "lapack")
@@ -20,3 +23,14 @@ def vendor_libraries():
     except OSError:
         pass
     return found
+
+
+@functools.cache
+def find_onednn() -> None:
+    """Loads oneDNN as pip installs it, where the system's loader does not look; the engine then finds it by its name."""
+    path = os.path.join(sys.prefix, "lib", "libdnnl.so.3")
+    if os.path.exists(path):
+        import ctypes
+
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(path)

@@ -22,12 +22,12 @@ install_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# The Python environment in .venv, made once for each version of the requirements.
+# The Python environment in .venv, made once for each version of the requirements, of Debian's Python or BASE_PYTHON.
 install_python() {
   local stamp=.venv/requirements.txt
   cmp -s scripts/requirements.txt "$stamp" && return
   say "Making the Python environment in .venv"
-  /usr/bin/python3 -m venv .venv
+  "${BASE_PYTHON:-/usr/bin/python3}" -m venv .venv
   .venv/bin/python -m pip install -q --disable-pip-version-check -r scripts/requirements.txt
   cp scripts/requirements.txt "$stamp"
 }

@@ -10,7 +10,8 @@ from ..arguments import check_module as _check_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Self, TypeVar
+    from typing import Any, TypeVar
+    from typing_extensions import Self
 
     Fn = TypeVar("Fn", bound=Callable[..., Any])
 

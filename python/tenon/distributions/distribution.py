@@ -15,7 +15,7 @@ __all__ = ["Distribution"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from typing_extensions import Self
 
 
 def _place(valid: Tensor) -> str:

@@ -13,7 +13,8 @@ from .parameter import Buffer, Parameter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import ItemsView, KeysView, ValuesView, Iterator
-    from typing import Any, Self
+    from typing import Any
+    from typing_extensions import Self
 
 
 def _index_of(container: Module, index: Any) -> int:

@@ -12,7 +12,7 @@ from .parameter import Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from typing_extensions import Self
 
     from .._C import Tensor
     from ..types import Device, DType

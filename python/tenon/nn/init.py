@@ -220,7 +220,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     middle = tuple(size // 2 for size in tensor.shape[2:])
     for group in range(groups):
         for channel in range(min(out // groups, tensor.shape[1])):
-            tensor[(group * (out // groups) + channel, channel, *middle)] = 1
+            tensor[(group * (out // groups) + channel, channel) + middle] = 1
     return tensor
 
 

@@ -11,7 +11,8 @@ from .parameter import Buffer, Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
+    from typing_extensions import Self
 
     from .._C import Tensor
     from ..types import Device, DType, Ints

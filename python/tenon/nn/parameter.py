@@ -7,7 +7,7 @@ from ..arguments import check_module as _check_module, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from typing_extensions import Self
 
     from .._C import Tensor
 

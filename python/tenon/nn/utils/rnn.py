@@ -14,7 +14,8 @@ from ...arguments import check_module as _check_module, describe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any, Self
+    from typing import Any
+    from typing_extensions import Self
 
     from ..._C import Tensor
 

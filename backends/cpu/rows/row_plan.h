@@ -43,6 +43,7 @@ class RowSums {
   /// Of each output: the reducer whose sum it is, or kStored; what `elements` gives comes first.
   std::span<const size_t> reducers() const { return reducers_; }
   static constexpr size_t kStored = ~size_t{0};
+  explicit operator bool() const noexcept { return printed_ || code_; }
   /// Whether the next `n` elements can be added up.
   bool take(size_t n) const { return printed_ || (code_ && code_->get_for(n)); }
   void operator()(void* const* ptrs, size_t n, const void* numbers) const {

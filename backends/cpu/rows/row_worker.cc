@@ -38,13 +38,14 @@ class RowWorker {
  public:
   RowWorker(const RowCall& call, const RowPlan& plan, std::span<char> room = {})
       : c_(call), plan_(plan), cut_(plan.cut), piece_(piece_of(call)), mem_(call, plan.cut, piece_, room) {
-    for (size_t i = 0; i < c_.e.num_inputs; ++i) {
+    for (size_t i = 0; i < c_.e.num_inputs && c_.group < c_.rows; ++i) {
       if (!is_row(c_.e.inputs()[i]) && follows(i)) fetched_.push_back(i);
     }
     base_.resize(c_.operands() * static_cast<size_t>(c_.group));
     accumulators_.reserve(mem_.temps.size() / 2);
+    for (size_t p = 0; c_.group > 1 && p < std::min(cut_.passes.size(), kMostStretches); ++p)
+      stretches_ |= uint64_t{is_stretch(cut_.passes[p])} << p;
     for (const expr::RowPass& pass : cut_.passes) {
-      stretches_.push_back(is_stretch(pass));
       for (const expr::RowReducer& r : pass.reducers)
         accumulators_.push_back(
             make_accumulator(r.kind, r.type, static_cast<size_t>(c_.panel), static_cast<size_t>(c_.group)));
@@ -284,7 +285,8 @@ class RowWorker {
   void elements(size_t p) {
     const expr::RowPass& pass = cut_.passes[p];
     for (size_t r = 0; r < pass.reducers.size(); ++r) accumulator(p, r).reset();
-    const bool adds = !breaks(pass) && plan_.sums[p].take(static_cast<size_t>(rows_ * c_.length));
+    const RowSums& sums = plan_.sums[p];
+    const bool adds = sums && !breaks(pass) && sums.take(static_cast<size_t>(rows_ * c_.length));
     if (adds) {
       for (int64_t begin = 0; begin < c_.length; begin += kPiece) {
         if (begin > 0) check_stop();
@@ -303,7 +305,7 @@ class RowWorker {
     // What is in memory already is reduced there.
     for (size_t r = 0; r < pass.reducers.size(); ++r) {
       const bool fed =
-          fed_by_piece(pass.reducers[r]) || (adds && std::ranges::count(plan_.sums[p].reducers(), r) != 0);
+          fed_by_piece(pass.reducers[r]) || (adds && std::ranges::count(sums.reducers(), r) != 0);
       if (!fed) feed_whole(p, r);
       store_result(accumulator(p, r), pass.reducers[r].value);
     }
@@ -335,7 +337,9 @@ class RowWorker {
            std::ranges::all_of(step.outputs, fits) &&
            std::ranges::none_of(step.numbers, [](const RowPlace& from) { return from.kind == Kind::Value; });
   }
-  bool is_stretch(size_t p, int64_t n) const { return stretches_[p] && n == c_.length; }
+  bool is_stretch(size_t p, int64_t n) const {
+    return n == c_.length && p < kMostStretches && (stretches_ >> p & 1) != 0;
+  }
 
   // Of a panel, places that are read and written in place.
   void run_places(size_t p, int64_t begin, int64_t n) {
@@ -403,7 +407,7 @@ class RowWorker {
       targets[o] = target(p, step.outputs[o], begin, n);
       any_buffered = any_buffered || is_buffered(step.outputs[o]);
     }
-    const uint32_t repeated = repeated_inputs(step);
+    const uint32_t repeated = adds ? 0 : repeated_inputs(step);
     void* ptrs[expr::kMaxSlots];
     const int64_t at_once = !adds && is_stretch(p, n) ? rows_ : 1;
     const bool idle = plan_.idle[p] && !c_.across();
@@ -562,7 +566,8 @@ class RowWorker {
   bool is_packed_ = false;          // operands that are the same in all rows
   int64_t made_for_ = c_.panel;     // lanes of the accumulators
   SmallVector<size_t, 8> fetched_;  // inputs whose next rows are asked for
-  SmallVector<bool, 4> stretches_;  // by pass: several rows are one stretch of elements
+  static constexpr size_t kMostStretches = 64;
+  uint64_t stretches_ = 0;  // a bit by pass: several rows are one stretch of elements
   RowScratch mem_;
   SmallVector<Bytes, 16> base_;                             // by row of the group and operand
   std::vector<std::unique_ptr<Accumulator>> accumulators_;  // by pass and reducer

@@ -27,11 +27,13 @@ class MachineCode {
 
   /// Null where there is none.
   const JitKernel* get() const noexcept { return code_.load(std::memory_order_acquire); }
-  /// The code for the next `n` elements.
-  const JitKernel* get_for(size_t n) const {
+  /// The same, before `n` elements run in some calls: they count, and once enough have run, code is made for
+  /// what comes after them.
+  const JitKernel* get_for(size_t n, size_t calls = 1) const {
     if (const JitKernel* code = get()) return code;
-    if (const size_t ran = n + kCall; !decided_.load(std::memory_order_relaxed) &&
-                                      elements_.fetch_add(ran, std::memory_order_relaxed) + ran >= kElements)
+    if (const size_t ran = n + calls * kCall;
+        !decided_.load(std::memory_order_relaxed) &&
+        elements_.fetch_add(ran, std::memory_order_relaxed) + ran >= kElements)
       make();
     return nullptr;
   }
@@ -41,7 +43,7 @@ class MachineCode {
  private:
   // Of 0.1 to 0.4 ns that an element costs more in the interpreter, as many as the making takes.
   static constexpr size_t kElements = size_t{1} << 17;
-  // As many as a call by itself costs more, which is all that a step on few rows has.
+  // A call costs as much more in the interpreter as so many elements, however few it has.
   static constexpr size_t kCall = 512;
 
   const expr::ExpressionPtr expression_;

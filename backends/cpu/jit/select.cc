@@ -43,7 +43,7 @@ class Selection {
         if (never(c.args[0]))
           become(c, Form::Same, {c.args[2]});
         else if (const Node other = e_[c.args[2]]; other.op == Op::PiReduce)
-          become(c, Form::Reduce, {c.args[0], c.args[1], other.args[0]}), c.bits = other.bits;
+          become(c, Form::PiReduce, {c.args[0], c.args[1], other.args[0]}), c.bits = other.bits;
         return;
       case Op::Mul:
         if (avx512_ && is_floating(c.type)) scale(id);

@@ -12,7 +12,7 @@ enum class Form : uint8_t {
   Plain,       ///< The node's operation.
   Same,        ///< Its first operand: bits(x), or a choice whose mask is known.
   Scale,       ///< scale(x, t) of the functions' definitions; the second operand is t, or t - rounder.
-  Reduce,      ///< where(mask, a, pi_reduce(x, part)), of these three: seldom more than a test of the mask.
+  PiReduce,    ///< where(mask, a, pi_reduce(x, part)) of mask, a and x: seldom more than a test of the mask.
   SelectBits,  ///< (x & c) | (y & ~c), c the third operand, a literal.
 };
 

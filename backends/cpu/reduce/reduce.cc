@@ -272,9 +272,10 @@ void OuterReducer<T>::close_chunk() {
   T chunk[kReduceStrip];
   k.fold_strip(chunk, lanes_, kReduceStrip, kReduceLanes, width_);
   for (uint64_t carry = chunks_; carry & 1; carry >>= 1) {
-    k.merge_strips(pending_ + --depth_ * kReduceStrip, chunk, width_);
+    k.merge_strips(pending_.data() + --depth_ * kReduceStrip, chunk, width_);
   }
-  std::copy_n(chunk, width_, pending_ + depth_++ * kReduceStrip);
+  pending_.resize(std::max(pending_.size(), (depth_ + 1) * kReduceStrip));
+  std::copy_n(chunk, width_, pending_.data() + depth_++ * kReduceStrip);
   ++chunks_;
   within_ = 0;
 }
@@ -311,9 +312,9 @@ void OuterReducer<T>::result(T* out) const {
   if (within_ > 0 || depth == 0) {
     k.fold_strip(value, lanes_, kReduceStrip, std::min(within_, kReduceLanes), width_);
   } else {
-    std::copy_n(pending_ + --depth * kReduceStrip, width_, value);
+    std::copy_n(pending_.data() + --depth * kReduceStrip, width_, value);
   }
-  while (depth > 0) k.merge_strips(pending_ + --depth * kReduceStrip, value, width_);
+  while (depth > 0) k.merge_strips(pending_.data() + --depth * kReduceStrip, value, width_);
   std::copy_n(value, outputs_, out);
 }
 

@@ -140,7 +140,7 @@ class OuterReducer {
   uint64_t chunks_ = 0;
   size_t depth_ = 0;
   T lanes_[kReduceLanes * kReduceStrip];
-  T pending_[kReduceLevels * kReduceStrip];
+  std::vector<T> pending_;  // of `depth_` chunks, each kReduceStrip; none of up to a chunk's rows
 };
 
 /// Reduces an outer dimension of `n` rows `stride` apart, each of `outputs` contiguous elements, to

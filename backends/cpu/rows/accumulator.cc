@@ -54,7 +54,7 @@ template <class T>
 class AcrossTree final : public Accumulator {
  public:
   AcrossTree(ReduceOp op, size_t lanes) : op_(op), lanes_(lanes) {
-    strips_.reserve(lanes / kReduceStrip + 1);
+    strips_.reserve((lanes + kReduceStrip - 1) / kReduceStrip);
     for (size_t j = 0; j < std::max<size_t>(lanes, 1); j += kReduceStrip) strips_.emplace_back(op, lanes - j);
   }
   void reset() final {

@@ -12,7 +12,9 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr int64_t kMaxLanes = 64, kWideLanes = 1024, kStrip = kReduceStrip;
+constexpr int64_t kMaxLanes = 64;
+// Of panels that are read in place: at least, at most, and what their width is a multiple of.
+constexpr int64_t kLeastInPlace = 64, kMostInPlace = 512, kStrip = kReduceStrip;
 // Bytes of what a thread keeps of its rows from pass to pass: half of a second-level cache.
 constexpr int64_t kKeptBytes = 512 << 10;
 // What it reads again in later passes: little, so that it is near; but of as many rows as have their sums
@@ -53,7 +55,7 @@ void RowCall::repeat(const std::vector<bool>& repeatable) {
 }
 
 bool RowCall::go_by_places(const std::vector<bool>& repeatable, int rounds) {
-  if (!across() || geometry.lanes < kMaxLanes) return false;
+  if (!across() || geometry.lanes < kLeastInPlace) return false;
   const auto shared = [&](size_t i) { return i < e.num_inputs && geometry.lane_strides[i] == 0; };
   const auto of_rows = [&](size_t i) {
     return is_row(i < e.num_inputs ? e.inputs()[i] : e.outputs()[i - e.num_inputs]);
@@ -65,10 +67,10 @@ bool RowCall::go_by_places(const std::vector<bool>& repeatable, int rounds) {
   }
   by_places = true;
   // As wide as rows of memory, or so narrow that what is read again is near; evenly so.
-  int64_t lane_bytes = length;
+  int64_t lane_bytes = length;  // of all operands, and not 0
   for (size_t i = 0; i < held.size(); ++i) lane_bytes += of_rows(i) || shared(i) ? 0 : length * item(i);
   const int64_t near = kKeptBytes / lane_bytes;
-  const int64_t most = rounds > 1 && near >= kStrip ? std::min(near, kWideLanes) : kWideLanes;
+  const int64_t most = rounds > 1 && near >= kStrip ? std::min(near, kMostInPlace) : kMostInPlace;
   const int64_t count = std::max<int64_t>((geometry.lanes + most - 1) / most, num_threads());
   const int64_t even = (geometry.lanes + count - 1) / count;
   panel = std::min(geometry.lanes, (even + kStrip - 1) / kStrip * kStrip);

@@ -23,8 +23,10 @@ struct RowCall {
   explicit RowCall(const RowsLaunch& launch);
   /// Operands whose elements kernels take one at a time, repeated, where they are the same along a run.
   void repeat(const std::vector<bool>& repeatable);
-  /// Panels whose places are read and written in place, `rounds` times, if that is dense memory in all
-  /// operands: whether it is. Operands that all lanes share are repeated, if kernels take that.
+  /// Makes panels of 64 lanes and more read and write their operands in place, `rounds` times, where the
+  /// lanes of a place are side by side in all of them. Returns whether they are. Operands that all lanes
+  /// share are repeated, if kernels take that. The width depends on sizes and on how many threads there are;
+  /// no bit does.
   bool go_by_places(const std::vector<bool>& repeatable, int rounds);
 
   const RowsOperand& operand(size_t i) const {
@@ -34,7 +36,7 @@ struct RowCall {
   int64_t item(size_t i) const { return static_cast<int64_t>(item_size(held[i])); }
   bool across() const { return form == expr::RowForm::Across; }
 
-  /// Whether elements that are read or written in place are aligned at these addresses, by operand.
+  /// Whether operands that are read or written in place are aligned at these addresses; of panels, all.
   bool is_aligned(char* const* data) const {
     for (size_t i = 0; i < operands(); ++i) {
       if ((direct[i] || by_places) &&

@@ -57,6 +57,13 @@ expr::RowPasses cut_for(const expr::Expression& e, expr::RowForm form, bool keep
   return printed ? std::move(cut) : expr::cut_passes(e, form, expr::Keep::Reduced);
 }
 
+bool can_go_by_places(const expr::RowPasses& cut) {
+  return cut.kept.empty() && std::ranges::all_of(cut.passes, [](const expr::RowPass& pass) {
+           return std::ranges::all_of(
+               pass.reducers, [](const expr::RowReducer& r) { return expr::num_operands(r.kind) == 1; });
+         });
+}
+
 }  // namespace
 
 RowPlan::RowPlan(const expr::Expression& e, expr::RowForm form, bool keep) : cut(cut_for(e, form, keep)) {
@@ -76,11 +83,8 @@ RowPlan::RowPlan(const expr::Expression& e, expr::RowForm form, bool keep) : cut
       std::for_each(pass.elements.inputs.begin(), pass.elements.inputs.end(), refuse);
     for (const expr::RowReducer& r : pass.reducers) refuse(r.from), refuse(r.first);
   }
-  const bool by_places = cut.kept.empty() && std::ranges::all_of(cut.passes, [](const expr::RowPass& pass) {
-                           return std::ranges::all_of(pass.reducers, [](const expr::RowReducer& r) {
-                             return expr::num_operands(r.kind) == 1;
-                           });
-                         });
+  const bool by_places = form == expr::RowForm::Across && can_go_by_places(cut);
+  is_dear = by_places && !expr::cut_passes(e, form, expr::Keep::Dear).kept.empty();
   bool read_before = false;
   for (const expr::RowPass& pass : cut.passes) {
     const bool reads = pass.elements.flat || !pass.reducers.empty();

@@ -40,12 +40,13 @@ class RowSums {
  public:
   RowSums() = default;
   RowSums(const expr::RowPass& pass, const RowKernel& elements);
-  /// Of each output: the reducer whose sum it is, or kStored; what `elements` gives comes first.
+  /// Of each output: the reducer whose sum it is, or kStored. Those of `elements` come first, in their order.
   std::span<const size_t> reducers() const { return reducers_; }
   static constexpr size_t kStored = ~size_t{0};
   explicit operator bool() const noexcept { return printed_ || code_; }
-  /// Whether the next `n` elements can be added up.
-  bool take(size_t n) const { return printed_ || (code_ && code_->get_for(n)); }
+  /// Whether the next `rows` rows of `n` elements can be added up. Counts them as calls of `elements` are
+  /// counted, so that machine code is made of one of the two.
+  bool take(size_t rows, size_t n) const { return printed_ || (code_ && code_->get_for(rows * n, rows)); }
   void operator()(void* const* ptrs, size_t n, const void* numbers) const {
     if (printed_)
       printed_(ptrs, n, numbers, 0);
@@ -68,9 +69,11 @@ struct RowPlan {
   bool printed = false;                   ///< All kernels over elements are.
   /// Of each pass: it finds its rows in the first cache and stores no results, which leaves the memory idle.
   std::vector<bool> idle;
-  /// Times that the elements of rows are gone through; 0 of plans that panels cannot go through place by
-  /// place: what is kept, or reduced two by two, is in memory of the panel.
+  /// How often panels go through their elements place by place. 0 where they cannot: values that are kept, or
+  /// reduced two by two, are in memory of the panel.
   int rounds = 0;
+  /// Later rounds compute again what is dear: a call, a division or a root.
+  bool is_dear = false;
   /// By operand: whether all kernels that take its elements take one that is repeated instead.
   std::vector<bool> repeatable;
 };

@@ -286,7 +286,8 @@ class RowWorker {
     const expr::RowPass& pass = cut_.passes[p];
     for (size_t r = 0; r < pass.reducers.size(); ++r) accumulator(p, r).reset();
     const RowSums& sums = plan_.sums[p];
-    const bool adds = sums && !breaks(pass) && sums.take(static_cast<size_t>(rows_ * c_.length));
+    const bool adds =
+        sums && !breaks(pass) && sums.take(static_cast<size_t>(rows_), static_cast<size_t>(c_.length));
     if (adds) {
       for (int64_t begin = 0; begin < c_.length; begin += kPiece) {
         if (begin > 0) check_stop();

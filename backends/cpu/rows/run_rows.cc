@@ -1,5 +1,6 @@
 #include "backends/cpu/rows/run_rows.h"
 
+#include "backends/cpu/cpu_target.h"
 #include "backends/cpu/report.h"
 #include "backends/cpu/rows/row_call.h"
 #include "backends/cpu/rows/row_plan.h"
@@ -22,7 +23,9 @@ RowPlans& plans_of(const RowsLaunch& launch) {
 const RowPlan& fit(RowCall& call, RowPlans& plans) {
   if (call.across()) {
     const RowPlan& plan = plans.get(call.form, false);
-    if (plan.rounds > 0 && call.go_by_places(plan.repeatable, plan.rounds)) return plan;
+    // AVX-512 computes an exponential in less time than it takes to copy the operand and keep the result.
+    const bool pays = plan.rounds == 1 || !plan.is_dear || cpu_target() == CpuTarget::Avx3;
+    if (plan.rounds > 0 && pays && call.go_by_places(plan.repeatable, plan.rounds)) return plan;
   }
   const RowPlan& plan = plans.get(call.form, call.whole);
   call.repeat(plan.repeatable);

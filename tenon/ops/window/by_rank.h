@@ -31,7 +31,7 @@ Tensor maximum_backward(size_t rank, const Tensor& grad, const Tensor& self, Int
                         IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
                         const Tensor& indices);
 Dims adaptive_size(const char* name, size_t rank, IntArrayRef output_size);
-/// The gradient of _adaptive_avg_pool: a view where a window has all of a plane, which repeats one share.
+/// The gradient of _adaptive_avg_pool: one share, repeated, where a window has all of a plane.
 Tensor adaptive_average_gradient(const Tensor& grad, IntArrayRef input_size, IntArrayRef output_size);
 Tensor adaptive_average_backward(size_t rank, const Tensor& grad, const Tensor& self);
 Tensor adaptive_maximum_backward(size_t rank, const Tensor& grad, const Tensor& self, const Tensor& indices);

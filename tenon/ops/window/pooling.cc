@@ -368,7 +368,7 @@ Tensor adaptive_average_gradient(const Tensor& grad, IntArrayRef input_size, Int
   double count = 1;
   for (const int64_t n : spatial_sizes(input_size, output_size.size())) count *= static_cast<double>(n);
   if (std::ranges::all_of(output_size, [](int64_t n) { return n == 1; }) && count > 0)
-    return tenon::div(grad, Scalar(count)).expand(input_size);
+    return tenon::add(tenon::div(grad, Scalar(count)), Scalar(0)).expand(input_size).contiguous();  // no -0
   return tenon::_adaptive_avg_pool_backward(grad, input_size, output_size);
 }
 Tensor adaptive_average_backward(size_t rank, const Tensor& grad, const Tensor& self) {

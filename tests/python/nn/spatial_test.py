@@ -283,3 +283,15 @@ def test_celu_and_selu_in_place():
         x = tenon.tensor([-1.0, 0.5])
         wanted = getattr(F, name)(x)
         assert getattr(F, name + "_")(x) is x and tenon.equal(x, wanted)
+
+
+@pytest.mark.parametrize("dtype", [tenon.float32, tenon.float16])
+def test_gradients_of_adaptive_pools_to_one_element_can_be_written_and_viewed(dtype):
+    x = tenon.randn(2, 3, 5, 7).to(dtype).requires_grad_()
+    shares = tenon.tensor(np.random.default_rng(0).standard_normal((2, 3, 1, 1))).to(dtype)
+    (grad,) = tenon.autograd.grad(F.adaptive_avg_pool2d(x, 1), x, shares)
+    wanted = np.broadcast_to((shares.to(tenon.float64).numpy() / 35), x.shape)
+    np.testing.assert_allclose(grad.to(tenon.float64).numpy(), wanted, rtol=1e-3 if dtype == tenon.float16 else 1e-7)
+    assert grad.view(2, -1).add_(1).shape == (2, 105)
+    zero = tenon.autograd.grad(F.adaptive_avg_pool2d(x, 1), x, tenon.full((2, 3, 1, 1), -0.0, dtype=dtype))[0]
+    assert not tenon.signbit(zero).any()

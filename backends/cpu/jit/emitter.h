@@ -105,7 +105,7 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
 
   // pi_reduce.cc
   void pi_reduce(Id id, const Code& n);
-  void reduce(Id id, const Code& n);
+  void pi_reduce_where(Id id, const Code& n);
   /// ZF is 0 where some element is large and finite.
   void test_large(int x, int scratch_vector);
   void emit_rare();

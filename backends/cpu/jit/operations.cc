@@ -87,7 +87,7 @@ void Emitter::operation(Id id, const Code& n) {
   const bool floating = is_floating(of);
   of_type(of);
   if (n.form == Form::Scale) return scale(id, n);
-  if (n.form == Form::PiReduce) return reduce(id, n);
+  if (n.form == Form::PiReduce) return pi_reduce_where(id, n);
   if (n.form == Form::SelectBits) return select_bits(id, n);
   switch (n.op) {
     case Op::RoundTo:

@@ -60,7 +60,7 @@ void Emitter::pi_reduce(Id id, const Code& n) {
 }
 
 // Where the mask is true everywhere, which it mostly is, the first operand is the result.
-void Emitter::reduce(Id id, const Code& n) {
+void Emitter::pi_reduce_where(Id id, const Code& n) {
   const Id m = value(n.args[0]), a = value(n.args[1]), b = value(n.args[2]);
   places_.hold({m, a, b});
   const int kept = places_.in_register(m), from = places_.in_register(a), x = places_.in_register(b);

@@ -49,7 +49,7 @@ void RowCall::repeat(const std::vector<bool>& repeatable) {
   if (across() || along.sizes.size() < 2 || along.inner() < kRun) return;
   for (size_t i = 0; i < e.num_inputs; ++i) {
     const bool one = operand(i).dtype == held[i] && along.inner_stride(i) == 0;
-    if (!repeatable[i] || is_row(e.inputs()[i]) || !one || (item(i) != 4 && item(i) != 8)) continue;
+    if (!repeatable[i] || is_of_rows(i) || !one || (item(i) != 4 && item(i) != 8)) continue;
     repeated[i] = broken[i] = true;
   }
 }
@@ -57,25 +57,22 @@ void RowCall::repeat(const std::vector<bool>& repeatable) {
 bool RowCall::go_by_places(const std::vector<bool>& repeatable, int rounds) {
   if (!across() || geometry.lanes < kLeastInPlace) return false;
   const auto shared = [&](size_t i) { return i < e.num_inputs && geometry.lane_strides[i] == 0; };
-  const auto of_rows = [&](size_t i) {
-    return is_row(i < e.num_inputs ? e.inputs()[i] : e.outputs()[i - e.num_inputs]);
-  };
   for (size_t i = 0; i < held.size(); ++i) {
     const bool aligned = reinterpret_cast<uintptr_t>(operand(i).data) % static_cast<uintptr_t>(item(i)) == 0;
     const bool fits = geometry.lane_strides[i] == item(i) || shared(i);
-    if (!of_rows(i) && !(fits && aligned && operand(i).dtype == held[i])) return false;
+    if (!is_of_rows(i) && !(fits && aligned && operand(i).dtype == held[i])) return false;
   }
   by_places = true;
   // As wide as rows of memory, or so narrow that what is read again is near; evenly so.
   int64_t lane_bytes = length;  // of all operands, and not 0
-  for (size_t i = 0; i < held.size(); ++i) lane_bytes += of_rows(i) || shared(i) ? 0 : length * item(i);
+  for (size_t i = 0; i < held.size(); ++i) lane_bytes += is_of_rows(i) || shared(i) ? 0 : length * item(i);
   const int64_t near = kKeptBytes / lane_bytes;
   const int64_t most = rounds > 1 && near >= kStrip ? std::min(near, kMostInPlace) : kMostInPlace;
   const int64_t count = std::max<int64_t>((geometry.lanes + most - 1) / most, num_threads());
   const int64_t even = (geometry.lanes + count - 1) / count;
   panel = std::min(geometry.lanes, (even + kStrip - 1) / kStrip * kStrip);
   for (size_t i = 0; i < held.size(); ++i) {
-    if (of_rows(i)) continue;
+    if (is_of_rows(i)) continue;
     direct[i] = !shared(i);
     repeated[i] = shared(i) && repeatable[i] && (item(i) == 4 || item(i) == 8);
   }
@@ -99,10 +96,10 @@ void RowCall::check_countable() const {
 // The operand whose layout decides: the first one whose elements differ in all dimensions, outputs first.
 size_t RowCall::reference() const {
   for (size_t i = 0; i < e.num_outputs; ++i) {
-    if (!is_row(e.outputs()[i])) return e.num_inputs + i;
+    if (!is_of_rows(e.num_inputs + i)) return e.num_inputs + i;
   }
   for (size_t i = 0; i < e.num_inputs; ++i) {
-    if (!is_row(e.inputs()[i])) return i;
+    if (!is_of_rows(i)) return i;
   }
   return 0;
 }
@@ -129,7 +126,7 @@ void RowCall::choose_form() {
 void RowCall::choose_size() {
   int64_t packed = 0, own = 0;  // of an element, in bytes; what all rows share counts once, which is little
   for (size_t i = 0; i < e.num_inputs; ++i) {
-    if (is_row(e.inputs()[i])) continue;
+    if (is_of_rows(i)) continue;
     if (!same[i]) own += item(i);
     if (!direct[i]) packed += item(i);
   }
@@ -148,13 +145,11 @@ void RowCall::choose_streams() {
   if (across()) return;
   int64_t bytes = 0;
   for (size_t i = 0; i < held.size(); ++i) {
-    const bool input = i < e.num_inputs;
-    if (!is_row(input ? e.inputs()[i] : e.outputs()[i - e.num_inputs]))
-      bytes += (same[i] ? 1 : rows) * length * item(i);
+    if (!is_of_rows(i)) bytes += (same[i] ? 1 : rows) * length * item(i);
   }
   if (static_cast<size_t>(bytes) <= streams_from()) return;
   for (size_t i = 0; i < held.size(); ++i)
-    streamed.push_back(i >= e.num_inputs && direct[i] && !is_row(e.outputs()[i - e.num_inputs]));
+    streamed.push_back(i >= e.num_inputs && direct[i] && !is_of_rows(i));
 }
 
 bool RowCall::is_same(size_t i) const {

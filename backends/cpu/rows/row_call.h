@@ -33,6 +33,10 @@ struct RowCall {
     return i < launch.inputs.size() ? launch.inputs[i] : launch.outputs[i - launch.inputs.size()];
   }
   size_t operands() const { return held.size(); }
+  /// Whether an operand has one value for each row.
+  bool is_of_rows(size_t i) const {
+    return is_row(i < e.num_inputs ? e.inputs()[i] : e.outputs()[i - e.num_inputs]);
+  }
   int64_t item(size_t i) const { return static_cast<int64_t>(item_size(held[i])); }
   bool across() const { return form == expr::RowForm::Across; }
 

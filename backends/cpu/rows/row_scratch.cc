@@ -33,8 +33,7 @@ RowScratch::RowScratch(const RowCall& call, const expr::RowPasses& cut, int64_t 
     return call.same[i] ? row : row * call.group;
   };
   for (size_t i = 0; i < call.operands(); ++i) {
-    const bool input = i < inputs;
-    if (is_row(input ? call.e.inputs()[i] : call.e.outputs()[i - inputs]))
+    if (call.is_of_rows(i))
       want(row_buffers[i], count * kTempBytes);
     else if (!call.direct[i] || (!call.streamed.empty() && call.streamed[i]))
       want(buffers[i], elements_of(i) * call.item(i));

@@ -39,7 +39,7 @@ class RowWorker {
   RowWorker(const RowCall& call, const RowPlan& plan, std::span<char> room = {})
       : c_(call), plan_(plan), cut_(plan.cut), piece_(piece_of(call)), mem_(call, plan.cut, piece_, room) {
     for (size_t i = 0; i < c_.e.num_inputs && c_.group < c_.rows; ++i) {
-      if (!is_row(c_.e.inputs()[i]) && follows(i)) fetched_.push_back(i);
+      if (!c_.is_of_rows(i) && follows(i)) fetched_.push_back(i);
     }
     base_.resize(c_.operands() * static_cast<size_t>(c_.group));
     accumulators_.reserve(mem_.temps.size() / 2);
@@ -451,7 +451,7 @@ class RowWorker {
     return r.from.kind == Kind::Reducer || expr::num_operands(r.kind) == 2;
   }
 
-  // Of what a pass computes for its reducers, and where that of the group's rows is.
+  // Where a pass puts what its reducers take, for each row of the group.
   RowsOf temp(size_t p, uint16_t index, int64_t n) const {
     const int64_t row = n * bytes_of(cut_.passes[p].reducers[index / 2].type);
     return {mem_.temp(p, index), is_stretch(p, n) ? row : mem_.temp_bytes, nullptr};
